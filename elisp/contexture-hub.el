@@ -18,6 +18,7 @@
 (require 'contexture)
 (require 'contexture-rpc)
 (require 'button)
+(require 'cl-lib)
 
 (defconst contexture-hub-buffer "*contexture: hub*"
   "Name of the buffer that shows the hub.")
@@ -36,6 +37,10 @@
 
 (defvar-local contexture-hub--shown nil
   "What the server said about the hub: (STATUS . PREVIEW).")
+
+(defvar-local contexture-hub--asked 0
+  "Number of the last question of this buffer to the hub.
+Answers to earlier ones may be about another project, or other readers.")
 
 (defvar contexture-hub-mode-map
   (let ((map (make-sparse-keymap)))
@@ -68,12 +73,21 @@ Nothing is shared until you turn the switch on."
       (contexture-hub-mode))
     (setq contexture-hub--project project
           contexture-hub--readers contexture-hub--everybody)
+    (contexture-hub--forget)
     (contexture-hub--revert)))
+
+(defun contexture-hub--forget ()
+  "Show nothing of what the hub said, since it is about something else."
+  (setq contexture-hub--shown nil)
+  (let ((inhibit-read-only t))
+    (erase-buffer)))
 
 (defun contexture-hub--call (task success &rest more)
   "Have the server do TASK with the hub, and call SUCCESS with what it says.
-MORE are further parameters.  SUCCESS is called in this buffer."
-  (let ((buffer (current-buffer)))
+MORE are further parameters.  SUCCESS is called in this buffer, unless this
+asks for something else meanwhile."
+  (let ((buffer (current-buffer))
+        (number (cl-incf contexture-hub--asked)))
     (contexture-request-async
      'exchange (append (list :protocol 1 :hub task)
                        (and contexture-hub--project
@@ -81,10 +95,12 @@ MORE are further parameters.  SUCCESS is called in this buffer."
                        more)
      :success (lambda (given)
                 (contexture--with-live-buffer buffer
-                  (funcall success (plist-get given :hub))))
+                  (when (= number contexture-hub--asked)
+                    (funcall success (plist-get given :hub)))))
      :error (lambda (problem)
               (contexture--with-live-buffer buffer
-                (contexture-hub--show-error (plist-get problem :message)))))))
+                (when (= number contexture-hub--asked)
+                  (contexture-hub--show-error (plist-get problem :message))))))))
 
 (defun contexture-hub--show-error (message)
   "Show MESSAGE, of an error, in place of the hub."
@@ -182,9 +198,9 @@ What was shared is taken back then."
          (preview (car (plist-get (cdr contexture-hub--shown) :projects)))
          (readers (or (plist-get preview :readers) contexture-hub--everybody)))
     (cond (shared
-           (when (y-or-n-p "Share this project no longer, and take back what was shared? ")
+           (when (contexture--y-or-n-p "Share this project no longer, and take back what was shared? ")
              (contexture-hub--call :unshare #'contexture-hub--switched)))
-          ((y-or-n-p (format "Share this with %s? " (contexture-hub--readers-text readers)))
+          ((contexture--y-or-n-p (format "Share this with %s? " (contexture-hub--readers-text readers)))
            (contexture-hub--call :share #'contexture-hub--switched :readers readers)))))
 
 (defun contexture-hub--switched (status)
@@ -201,8 +217,9 @@ What was shared is taken back then."
   (contexture-hub--here)
   (setq contexture-hub--readers readers)
   (if (not (contexture-hub--shared (car contexture-hub--shown)))
-      (contexture-hub--revert)
-    (when (y-or-n-p (format "Share this with %s from now on? "
+      (progn (contexture-hub--forget)
+             (contexture-hub--revert))
+    (when (contexture--y-or-n-p (format "Share this with %s from now on? "
                             (contexture-hub--readers-text readers)))
       (contexture-hub--call :share #'contexture-hub--switched :readers readers))))
 

@@ -72,6 +72,47 @@ ANSWERS is a function from a task and its parameters to the hub."
       (should-not shared)
       (should (string-match-p "\\[ \\] Not shared" (buffer-string))))))
 
+;; Whatever the order in which answers come, what is shared is what is shown.
+(ert-deftest contexture-hub-shares-nothing-but-what-it-shows ()
+  (dolist (project '("/p/app/" "/p/other/"))
+    (dolist (order '(identity nreverse))
+      (dolist (count '(1 2 3))
+        (let (waiting (root "/p/app/"))
+          (save-window-excursion
+            (cl-letf (((symbol-function 'contexture--project-root) (lambda () root))
+                      ((symbol-function 'contexture-request-async)
+                       (lambda (_method params &rest keys)
+                         (push (cons params (plist-get keys :success)) waiting)))
+                      ((symbol-function 'y-or-n-p) (lambda (&rest _) t)))
+              (cl-flet ((answer (how)
+                          (pcase-dolist (`(,params . ,success)
+                                         (funcall how (cl-shiftf waiting nil)))
+                            (funcall success
+                                     (list :hub
+                                           (list :address "ann@db/team" :projects
+                                                 (and (eq (plist-get params :hub) :preview)
+                                                      (list (append
+                                                             (list :project (plist-get params :project))
+                                                             contexture-hub-tests--project)))))))))
+                (unwind-protect
+                    (progn
+                      (contexture-hub)
+                      (answer #'identity)
+                      (answer #'identity)
+                      (setq root project)
+                      ;; What the hub said of another project is gone at once.
+                      (contexture-hub)
+                      (should-error (contexture-hub-switch) :type 'user-error)
+                      (setq root "/p/app/")
+                      (contexture-hub)
+                      (setq root project)
+                      (contexture-hub)
+                      (dotimes (_ count) (answer order))
+                      (when (ignore-errors (contexture-hub-switch) t)
+                        (should (string-search (concat "Not shared: " project) (buffer-string)))
+                        (should (equal project (plist-get (caar waiting) :project)))))
+                  (kill-buffer contexture-hub-buffer))))))))))
+
 (ert-deftest contexture-hub-without-a-hub-says-how-to-get-one ()
   (contexture-test-with-server
     (save-window-excursion
