@@ -118,10 +118,9 @@ the project."
   "Go to the file or definition at point."
   (interactive)
   (pcase-let* ((`(,path ,line . ,_) (contexture-map--at-point))
-               (name (expand-file-name path (plist-get contexture-map--params :project)))
-               (buffer (and (contexture--outside-file path (plist-get contexture-map--params :project)
-                                                      (plist-get contexture-map--params :project))
-                            (contexture--visit-outside name))))
+               (root (plist-get contexture-map--params :project))
+               (file (contexture--outside-file path root root))
+               (buffer (and file (file-regular-p file) (contexture--visit-outside file))))
     (unless buffer
       (contexture--user-error "%s is not there, or leads out of the project" path))
     (pop-to-buffer buffer)
@@ -229,8 +228,11 @@ the project."
 
 (defun contexture-map--text (text)
   "Return TEXT, a name or signature from the server, as it is shown on a line."
-  (contexture--visible (truncate-string-to-width (if (stringp text) text "?")
-                                                 contexture-map--longest-line nil nil t)))
+  (let ((text (if (stringp text) text "?")))
+    ;; Many characters can have no width.
+    (contexture--visible (truncate-string-to-width
+                          (substring text 0 (min (length text) (* 4 contexture-map--longest-line)))
+                          contexture-map--longest-line nil nil t))))
 
 (defun contexture-map--insert (entry)
   "Insert ENTRY, a file of a map, with its definitions.

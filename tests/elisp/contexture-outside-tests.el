@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'contexture-map)
 (require 'contexture-conversation-test-helper)
 (require 'contexture-agents)
 (require 'contexture-dashboard)
@@ -232,6 +233,17 @@ Those that only complete names may be called: they do not connect."
                           (contexture--item-state :fresh `(:unsaved t ,@metadata) 0)
                           (contexture-list-item--mode metadata)
                           (contexture-conversation--item-name (list :metadata metadata)))))
+    (map . ,(lambda (name)
+              (with-temp-buffer
+                (contexture-map-mode)
+                (setq contexture-map--params (list :project default-directory))
+                (contexture-map--show (list :project default-directory :files 1 :total-files 1
+                                            :tokens 1 :commits 1
+                                            :entries (list (list :path name :definitions
+                                                                 '((:line 1 :end-line 2))))))
+                (cl-letf (((symbol-function 'contexture-add-file) #'ignore))
+                  (ignore-errors (contexture-map-visit))
+                  (ignore-errors (contexture-map-add))))))
     (show-item . ,(lambda (name)
                     (contexture-list-item--display
                      (list :content (format "--- %s\n+++ %s\n@@ -1,1 +1,1 @@\n-a\n+b\n" name name)
