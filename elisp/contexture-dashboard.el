@@ -1086,7 +1086,7 @@ The newest comes first, and each has the name of the session."
                    (contexture-conversations--time (plist-get report :at)))))
     (contexture-dashboard--replace
      (mapconcat (lambda (text) (contexture--visible text t))
-                (cons (contexture-explain--summary report)
+                (cons (contexture-explain--summary (contexture--visible-data report))
                       (mapcar (lambda (section)
                                 (contexture-explain--section section report))
                               (plist-get report :sections)))
@@ -1212,16 +1212,17 @@ name, has the item, the item's name."
 
 (defun contexture-explain--line (part)
   "Return the line of PART, which stands for neighbours with the same outcome."
-  (let ((scores (mapcar #'contexture-explain--score
+  (let ((shown (contexture--visible-data part))
+        (scores (mapcar #'contexture-explain--score
                         (delq nil (list (plist-get part :lowest-score)
                                         (plist-get part :highest-score))))))
     (propertize
      (concat (contexture-explain--mark part) " "
-             (contexture-conversations--fit (contexture-dashboard--what part) 18) " "
+             (contexture-conversations--fit (contexture-dashboard--what shown) 18) " "
              (format "%13s " (contexture-explain--tokens part))
              (propertize (format "%11s  " (string-join (delete-dups scores) "–"))
                          'face 'shadow)
-             (plist-get part :reason)
+             (plist-get shown :reason)
              "\n")
      'contexture-explain-part part
      'mouse-face 'highlight
@@ -1317,21 +1318,26 @@ name, has the item, the item's name."
   "Return the name of the conversation whose window is shown."
   (plist-get (nth (1- contexture-explain--back) contexture-explain--reports) :session))
 
+(defconst contexture-explain--most-ids 20000
+  "Maximum number of messages that a line can stand for.")
+
 (defun contexture-explain--ids (part)
-  "Return the ids of the messages of PART, or nil if it has none."
+  "Return the ids of the messages of PART, or nil if it has none.
+Return nil, too, if they were too many: then a name only looks like theirs."
   (let ((messages (contexture-explain--messages part))
         (number (lambda (id) (string-to-number (substring id (length "msg-"))))))
     (or (plist-get messages :ids)
         (when-let* ((from (plist-get messages :from)))
-          (mapcar (lambda (it) (format "msg-%d" it))
-                  (number-sequence (funcall number from)
-                                   (funcall number (plist-get messages :to))))))))
+          (let ((from (funcall number from)) (to (funcall number (plist-get messages :to))))
+            (and (<= from to (+ from contexture-explain--most-ids))
+                 (mapcar (lambda (it) (format "msg-%d" it)) (number-sequence from to))))))))
 
 (defun contexture-explain--restored-p (part)
   "Return non-nil if the next question brings the messages of PART back."
-  (let ((restored (contexture-count--restored (contexture-explain--session)))
-        (ids (contexture-explain--ids part)))
-    (and ids (cl-subsetp ids restored :test #'equal))))
+  (when-let* ((restored (contexture-count--restored (contexture-explain--session)))
+              (ids (contexture-explain--ids part)))
+    ;; They are brought back together.
+    (and (member (car ids) restored) (member (car (last ids)) restored))))
 
 (defun contexture-explain--ids-here ()
   "Return the ids of the messages at point; signal an error if there are none."
@@ -1448,7 +1454,7 @@ Return nil if WHOLE is nil because the server no longer has it."
   (propertize
    (concat
     "    " (contexture-explain--mark unit) " "
-    (contexture-conversations--fit (plist-get unit :what) 14) " "
+    (contexture-conversations--fit (contexture--visible (plist-get unit :what)) 14) " "
     (format "%13s\n" (contexture-explain--tokens unit))
     (when-let* ((score (plist-get unit :score)))
       (format "      score %.3g = %s\n" (plist-get score :total)

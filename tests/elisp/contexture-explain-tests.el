@@ -250,6 +250,24 @@ messages")))
       (contexture-test-at-once (contexture-explain-toggle))
       (contexture-explain-tests--shows "\n    - msg-"))))
 
+(ert-deftest contexture-explain-makes-no-messages-of-names ()
+  "A file can be called like very many messages, and like other lines."
+  (let* ((spoof "a\n+ msg-1              100           all fits")
+         (part (lambda (what)
+                 (list :section :context-items :what what :fate :kept :before 1 :after 1
+                       :reason spoof)))
+         (parts (mapcar part (list "msg-1…msg-99999999999" "msg-5…msg-1" spoof "msg-1\nmsg-2"))))
+    (with-temp-buffer
+      (contexture-explain--show
+       1 nil (list (list :session "s" :at 0 :messages '(:sent 1 :of 1 :shortened 0)
+                         :tokens-after 1 :tokens-before 1 :max-tokens 10 :strategy :tiered
+                         :sections '((:section :context-items :before 1 :after 1))
+                         :parts parts)))
+      (should (= 1 (how-many "^\\+ a" (point-min))))
+      (should-not (re-search-forward "^\\+ msg-1 +100" nil t))
+      (dolist (it parts)
+        (should-not (contexture-explain--ids it))))))
+
 (ert-deftest contexture-explain-follows-the-session-of-the-dashboard ()
   (contexture-explain-tests--with-window '(:max-tokens 600)
     (contexture-dashboard-tests--fill "other" 2)
