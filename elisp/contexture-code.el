@@ -228,21 +228,30 @@ A cell begins with a line such as \"# %% NAME\" and ends before the next one."
       (* (any "('")) (group (+ (not (any " \t\n()\"")))))
   "Regexp for a definition in a Lisp; its groups are the operator and the name.")
 
+(defconst contexture-defun--longest-head 300
+  "Number of characters of a line in which a definition's head is sought.
+In a longer one, Emacs would seek for minutes.")
+
 (defun contexture-defun--head-here ()
-  "Return (NAME . KIND) if a definition's head begins on this line, or nil."
+  "Return (NAME . KIND) if a definition's head begins on this line, or nil.
+Of a very long line, only the beginning counts."
   (save-excursion
     (save-match-data
       (let ((case-fold-search nil))
         (forward-line 0)
-        (cond ((looking-at contexture-defun--lisp-head)
-               (cons (match-string-no-properties 2)
-                     (contexture-defun--lisp-kind (match-string 1))))
-              ((looking-at contexture-defun--keyword-head)
-               (contexture-defun--keyword-found))
-              ((looking-at contexture-defun--value-head)
-               (cons (match-string-no-properties 1) :function))
-              ((looking-at contexture-defun--call-head)
-               (contexture-defun--call-found)))))))
+        (save-restriction
+          (let ((end (+ (point) contexture-defun--longest-head)))
+            (when (< end (line-end-position))
+              (narrow-to-region (point) end)))
+          (cond ((looking-at contexture-defun--lisp-head)
+                 (cons (match-string-no-properties 2)
+                       (contexture-defun--lisp-kind (match-string 1))))
+                ((looking-at contexture-defun--keyword-head)
+                 (contexture-defun--keyword-found))
+                ((looking-at contexture-defun--value-head)
+                 (cons (match-string-no-properties 1) :function))
+                ((looking-at contexture-defun--call-head)
+                 (contexture-defun--call-found))))))))
 
 (defconst contexture-defun--heads-seconds 0.08
   "Maximum number of seconds in which to look for heads of definitions.")
@@ -580,15 +589,22 @@ Its keys are :beg and :end, its bounds; :name, a string or nil; and
         (`(,beg ,end ,name ,kind)
          (list :beg beg :end end :name name :kind kind))))))
 
+(defconst contexture-defun--named-seconds 0.5
+  "Maximum number of seconds in which to look for all definitions of a name.")
+
 (defun contexture-defun--named (name)
   "Return the bounds of the definitions of NAME in this buffer, as pairs.
-NAME may be a full name, such as \"Class.method\"."
+NAME may be a full name, such as \"Class.method\".  Signal an error if there
+is too much to look at."
   (save-excursion
     (goto-char (point-min))
     (let ((case-fold-search nil)
           (last (car (last (split-string name "\\."))))
+          (end (+ (float-time) contexture-defun--named-seconds))
           found)
       (while (search-forward last nil t)
+        (when (> (float-time) end)
+          (error "This buffer has too much that may be %s" (contexture--visible name)))
         (when-let* ((head (car (contexture-defun--head-here)))
                     ((member head (list name last)))
                     (definition (contexture-defun-at-point))

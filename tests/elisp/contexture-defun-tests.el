@@ -246,4 +246,18 @@ Each of ROWS is a text, a name and a kind; see the commentary."
                                                :start-line :end-line)
                      '(:defun "A.f" :method 2 5))))))
 
+;; Emacs cannot be interrupted while it matches: these took minutes.
+(ert-deftest contexture-defun-long-lines-take-no-time ()
+  (dolist (begin '("" "x = " "def " "template <" "(def "))
+    (dolist (unit '("a" " " "a::" "a " "a*" "<" "<a>" "[" ":" "=" "(" "=>" "static " "pub(x) "
+                    "extern \"" "^a " "\t"))
+      (with-temp-buffer
+        (insert begin (apply #'concat (make-list (/ 50000 (length unit)) unit)) "f(\n")
+        (goto-char (point-min))
+        (contexture-defun--head-here)
+        (should-not (buffer-narrowed-p)))))
+  (with-temp-buffer
+    (insert "def f(" (make-string 1000 ?a) "):\n    1\n")
+    (should (equal (contexture-defun--named "f") (list (cons (point-min) (point-max)))))))
+
 ;;; contexture-defun-tests.el ends here
