@@ -327,8 +327,9 @@ In that case, also count again what would be sent."
 TEXT says what the call would do.  NUMBER is what the server calls the
 request.  The markers FROM and TO are around the block that asks the user,
 and later around the line with the decision.  SEEN is `block' if that has all of
-the request, and t once another buffer has shown all of it."
-  number tool text arguments from to seen)
+the request, and t once another buffer has shown all of it.  ASKED is the time
+when the block was drawn."
+  number tool text arguments from to seen (asked (float-time)))
 
 (defconst contexture-conversation-approval-buffer "*contexture: approval*"
   "Name of the buffer that shows a model's request in full.")
@@ -678,6 +679,7 @@ on), or `refuse'.  Interactively, take it from the button at point, or ask."
 
 (defun contexture-conversation--read-decision (approval)
   "Ask the user to decide on APPROVAL; return `once', `always' or `refuse'."
+  (unless executing-kbd-macro (discard-input)) ; what was typed before is no answer
   (pcase (prog1 (read-char-choice
                  (format "%s: %s  [y] once  [a] always  [n] refuse "
                          (contexture-conversation--approval-tool approval)
@@ -731,6 +733,7 @@ repeated on another server: a server that replaces one that died asks
 again, with other numbers."
   (unless (memq approval contexture-conversation--approvals)
     (user-error "You have already decided on this request"))
+  (contexture--check-read (contexture-conversation--approval-asked approval))
   (unless (or (eq decision 'refuse)
               (contexture-conversation--approval-shown-p approval)
               (contexture--y-or-n-p "Not all of the request has been shown; allow it anyway? "))
@@ -770,7 +773,9 @@ Show PROBLEM and ask again, unless the server no longer waits for a decision."
 
 (defun contexture-conversation--decided (approval words)
   "Stop asking about APPROVAL, and show WORDS, a phrase, in place of its block."
-  (setq contexture-conversation--approvals (delq approval contexture-conversation--approvals))
+  (setq contexture-conversation--approvals (delq approval contexture-conversation--approvals)
+        ;; The next one may come into view, or to point, in its place.
+        contexture--appeared (float-time))
   (contexture-conversation--replace-block
    approval
    (apply #'propertize

@@ -938,7 +938,7 @@ JSON if its name ends in \".json\", and otherwise as Markdown."
                                     contexture--exports nil t nil nil
                                     (car contexture--exports))))))
   (when (and file (file-exists-p file)
-             (not (y-or-n-p (contexture--format "Replace %s? " (contexture--abbreviate file)))))
+             (not (contexture--y-or-n-p (contexture--format "Replace %s? " (contexture--abbreviate file)))))
     (user-error "Nothing was written; choose another file"))
   (contexture-conversations--call
    'export-session

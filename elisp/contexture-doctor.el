@@ -101,8 +101,8 @@ the program with Cargo.  See `contexture-install'."
           ((not (executable-find (car contexture-install--curl)))
            (contexture-install--offer-cargo "A download needs curl, which is not installed.  "))
           ((and (process-live-p contexture-install--download)
-                (not (y-or-n-p "The server is already being downloaded; start the download again? "))))
-          ((y-or-n-p (format "Download %s, check it, and install it as %s? "
+                (not (contexture--y-or-n-p "The server is already being downloaded; start the download again? "))))
+          ((contexture--y-or-n-p (format "Download %s, check it, and install it as %s? "
                              (contexture-install--address system)
                              (contexture--abbreviate (contexture--installed-server))))
            (contexture-install--stop)
@@ -537,7 +537,7 @@ If MORE is non-nil, also ask for what is usually found."
                                     (format-prompt "Model" kind) kind)))
             (contexture-provider--read-model name settings))
           (or (not more)
-              (y-or-n-p "Save this model for later? ")))))
+              (contexture--y-or-n-p "Save this model for later? ")))))
 
 (defun contexture-provider--read-further ()
   "Ask for further settings, until none is named; return them."
@@ -1749,7 +1749,7 @@ argument, or if REMOVE is non-nil, remove Contexture again."
         (display-buffer (current-buffer)))
       (contexture--message
        "Contexture: %s"
-       (if (y-or-n-p (if remove "Remove this? " "Add this? "))
+       (if (contexture--y-or-n-p (if remove "Remove this? " "Add this? "))
            (contexture-setup--brief (contexture-setup--run project arguments))
          "nothing was changed")))))
 

@@ -1673,7 +1673,7 @@ shows it, and \\[contexture-list-edit-finish] again overwrites it")))
   (unless contexture-list-item--edited
     (user-error "No item is edited here"))
   (when (or (not (buffer-modified-p))
-            (y-or-n-p "Discard your change? "))
+            (contexture--y-or-n-p "Discard your change? "))
     (set-buffer-modified-p nil)
     (contexture-list-item--leave)))
 

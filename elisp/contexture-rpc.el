@@ -1041,8 +1041,10 @@ changed in their buffers."
   "Wait until DONE returns non-nil, at most TIMEOUT seconds.
 Signal `contexture-error' if it does not in that time.  Output of
 CONNECTION's process ends the wait at once if it makes DONE return non-nil.
+After a moment, a key ends it, too, and counts as typed.
 After one wait in vain, the next are short until the server says something."
-  (let* ((timeout (if (oref connection silent) (min timeout contexture--short-patience) timeout))
+  (let* ((patience (+ (float-time) contexture--short-patience))
+         (timeout (if (oref connection silent) (min timeout contexture--short-patience) timeout))
          (end (+ (float-time) timeout))
          (read-process-output-max (max read-process-output-max 1048576)))
     (with-local-quit
@@ -1053,9 +1055,20 @@ After one wait in vain, the next are short until the server says something."
             (when (>= timeout contexture-request-timeout) (oset connection silent t))
             (signal 'contexture-error
                     (list (contexture--timeout-text connection timeout))))
+          (when (> (float-time) patience)
+            (when (input-pending-p)
+              (signal 'contexture-error
+                      (list "the server has not answered yet, and a key ended the wait")))
+            (contexture--tell-still-waiting))
           (if (and process (memq (process-status process) '(run open)))
-              (accept-process-output process (min left 0.5))
-            (accept-process-output nil (min left 0.05))))))))
+              (accept-process-output process (min left 0.05))
+            (accept-process-output nil (min left 0.05))))))
+    (contexture--tell-no-longer)))
+
+(defun contexture--tell-still-waiting ()
+  "Say that Emacs waits for the server, unless it says so."
+  (unless (or noninteractive (equal (current-message) contexture--waiting))
+    (message "%s" contexture--waiting)))
 
 (defun contexture--timeout-text (connection timeout &optional option)
   "Return the message that no answer came on CONNECTION within TIMEOUT seconds.
@@ -1139,7 +1152,7 @@ Signal an error if the user says no."
   (when contexture--connection
     (let ((waiting (hash-table-count (oref contexture--connection unanswered))))
       (unless (or (= waiting 0)
-                  (y-or-n-p (contexture--format "Discard %s that the server has not answered? "
+                  (contexture--y-or-n-p (contexture--format "Discard %s that the server has not answered? "
                                     (contexture--count waiting "call"))))
         (user-error "Emacs is still connected to the server")))))
 

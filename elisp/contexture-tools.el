@@ -484,6 +484,8 @@ See Info node `(contexture)Deciding'.
   (setq-local revert-buffer-function #'ignore)
   (visual-line-mode 1)
   (add-hook 'pre-command-hook #'contexture--all-shown-p nil t)
+  (add-hook 'window-buffer-change-functions #'contexture--note-appeared nil t)
+  (add-hook 'window-selection-change-functions #'contexture--note-appeared nil t)
   (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))
 
 (defun contexture-tools--ask (call)
@@ -538,6 +540,7 @@ The selected window stays selected."
 (defun contexture-tools-allow ()
   "Allow the call that this buffer asks about, and make it."
   (interactive nil contexture-tools-question-mode)
+  (contexture--check-read)
   (unless (or (contexture--all-shown-p)
               (contexture--y-or-n-p "The end of the call has not been shown; allow it anyway? "))
     (user-error "Nothing was decided; C-v shows what follows"))
@@ -549,14 +552,19 @@ The selected window stays selected."
 (defun contexture-tools-refuse ()
   "Refuse the call that this buffer asks about."
   (interactive nil contexture-tools-question-mode)
+  (contexture--check-read)
   (contexture-tools--refuse)
   (contexture-tools--close-question))
 
 (defun contexture-tools--close-question ()
-  "Kill this buffer, which asks about a call, and quit its windows."
+  "Kill this buffer, which asks about a call, and quit its windows.
+Another question that comes into view in its place is a new one."
   (let ((buffer (current-buffer)))
     (quit-windows-on buffer)
-    (kill-buffer buffer)))
+    (kill-buffer buffer))
+  (dolist (buffer (buffer-list))
+    (when (buffer-local-value 'contexture-tools--asked buffer)
+      (with-current-buffer buffer (setq contexture--appeared nil)))))
 
 (defun contexture-tools--take-question ()
   "Return the call that this buffer asks about, and no longer ask.

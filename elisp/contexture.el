@@ -259,15 +259,28 @@ Bind it to a prefix of your own:
 ;; only in buffers, only where it is on, and the text would still be
 ;; reversed.
 
-(defconst contexture-visible--ignorable
-  (rx (any #xad #x34f #x61c (#x115f . #x1160) (#x17b4 . #x17b5) (#x180b . #x180f)
-           (#x200b . #x200f) (#x2028 . #x202e) (#x2060 . #x206f) #x3164
-           (#xfe00 . #xfe0f) #xfeff #xffa0 (#xfff0 . #xfffb) (#x1bca0 . #x1bca3)
-           (#x1d173 . #x1d17a) (#xe0000 . #xe0fff)))
-  "Regexp for a character beyond ASCII that is invisible.
+(defconst contexture-visible--ranges
+  '(#xad #x34f #x61c (#x115f . #x1160) (#x17b4 . #x17b5) (#x180b . #x180f)
+    (#x200b . #x200f) (#x2028 . #x202e) (#x2060 . #x206f) #x3164
+    (#xfe00 . #xfe0f) #xfeff #xffa0 (#xfff0 . #xfffb) (#x1bca0 . #x1bca3)
+    (#x1d173 . #x1d17a) (#xe0000 . #xe0fff))
+  "Characters beyond ASCII that are invisible, and ranges of them.
 Such are those with Default_Ignorable_Code_Point in Unicode's
 DerivedCoreProperties.txt, the separators of lines and paragraphs, and
 the marks of interlinear annotations.")
+
+(defconst contexture-visible--ignorable
+  (rx-to-string `(any ,@contexture-visible--ranges) t)
+  "Regexp for one of `contexture-visible--ranges'.")
+
+(defconst contexture-visible--candidate
+  (concat "[^[:print:]]\\|" contexture-visible--ignorable)
+  "Regexp for a character that may be invisible.")
+
+(defconst contexture-visible--joining
+  '((#x180b . #x180f) (#x200c . #x200d) (#xfe00 . #xfe0f) (#xe0100 . #xe01ef))
+  "Ranges of characters that often change how ordinary text looks.
+They stay in a text with very many of them.")
 
 (defconst contexture-visible--cursive
   '(arabic syriac nko mandaic mongolian phags-pa manichaean adlam hanifi-rohingya)
@@ -336,8 +349,8 @@ an emoji."
                   (contexture-visible--picture-p next)))))
       ((or #xfe0e #xfe0f) (or (contexture-visible--picture-p base)
                               (and (eql next #x20e3) (< base #x7f))))
-      ((pred (<= #xe0100)) (contexture-visible--script-p base 'han 'cjk-misc))
-      ((pred (<= #xe0000)) (contexture-visible--in-flag-p text index))
+      ((guard (<= #xe0100 char #xe01ef)) (contexture-visible--script-p base 'han 'cjk-misc))
+      ((guard (<= #xe0000 char #xe00ff)) (contexture-visible--in-flag-p text index))
       ((guard (<= #xfe00 char #xfe0d))
        (or (contexture-visible--script-p base 'han 'cjk-misc)
            (eq (contexture-visible--category base) 'Sm)))
@@ -357,39 +370,31 @@ an emoji."
 
 ;;;; Texts
 
-(defconst contexture-visible--piece 1000
-  "Number of characters of a text to look at at a time.
-Emacs counts the characters of a text from its beginning.")
+(defconst contexture-visible--most 1000
+  "Number of hidden characters of a text that become escapes.
+Emacs takes long to make more, which nobody would read.  Each further one
+becomes a mark.")
+
+(defconst contexture-visible--most-looked-at 10000
+  "Number of characters of a text about which to find out whether they are hidden.")
 
 (defun contexture--visible (text &optional lines)
   "Return TEXT, a string or nil, with escapes for its hidden characters.
 Hidden are invisible characters that do not belong there.  With LINES
-non-nil, line ends and tabs stay."
-  (if (and text (> (length text) contexture-visible--piece))
-      (contexture-visible--in-pieces text lines)
-    (contexture-visible--escaped text lines)))
+non-nil, line ends and tabs stay.  Beyond `contexture-visible--most' of them,
+hidden characters become marks, also if they belong there."
+  (let ((regexp (if (and text (multibyte-string-p text)) contexture-visible--candidate
+                  "[^ -~]")))
+    (cond ((not (and text (string-match-p regexp text))) text)
+          ((< (length text) contexture-visible--most)
+           (contexture-visible--escaped text regexp lines))
+          (t (contexture-visible--escaped-long text regexp lines)))))
 
-(defun contexture-visible--in-pieces (text lines)
-  "Return `contexture-visible--escaped' of TEXT and LINES.
-The pieces end after plain characters, where there are some."
-  (with-temp-buffer
-    (insert text)
-    (goto-char (point-min))
-    (let (parts)
-      (while (not (eobp))
-        (let* ((beg (point))
-               (end (min (point-max) (+ beg contexture-visible--piece))))
-          (goto-char end)
-          (unless (eobp)
-            (skip-chars-backward "^ -~" beg)
-            (when (= (point) beg) (goto-char end)))
-          (push (contexture-visible--escaped (buffer-substring beg (point)) lines) parts)))
-      (apply #'concat (nreverse parts)))))
-
-(defun contexture-visible--escaped (text lines)
-  "Return TEXT with escapes as `contexture--visible' does for LINES."
+(defun contexture-visible--escaped (text regexp lines)
+  "Return the short TEXT with escapes as `contexture--visible' does for LINES.
+REGEXP matches what may be hidden."
   (let ((start 0) (done 0) parts)
-    (while (and text (setq start (string-match "[^ -~]" text start)))
+    (while (setq start (string-match regexp text start))
       (when (and (not (and lines (memq (aref text start) '(?\n ?\t))))
                  (contexture-visible--hidden-p (aref text start))
                  (not (contexture-visible--right-p text start)))
@@ -401,6 +406,66 @@ The pieces end after plain characters, where there are some."
       (setq start (1+ start)))
     (if (null parts) text
       (apply #'concat (nreverse (cons (substring text done) parts))))))
+
+(defun contexture-visible--escaped-long (text regexp lines)
+  "Return the long TEXT with escapes, as `contexture-visible--escaped' does.
+REGEXP and LINES are as there."
+  (with-temp-buffer
+    ;; Emacs counts the characters of a string from its beginning.
+    (insert text)
+    (goto-char (point-min))
+    (let ((done (point)) (escapes 0) (looks 0) parts)
+      (while (and (< escapes contexture-visible--most)
+                  (< looks contexture-visible--most-looked-at)
+                  (re-search-forward regexp nil t))
+        (unless (and lines (memq (char-before) '(?\n ?\t)))
+          (cl-incf looks)
+          (unless (contexture-visible--right-before-p)
+            (cl-incf escapes)
+            (push (buffer-substring done (1- (point))) parts)
+            (push (contexture-visible--escape (char-before) (text-properties-at (1- (point))))
+                  parts)
+            (setq done (point)))))
+      (when (or (= escapes contexture-visible--most)
+                (= looks contexture-visible--most-looked-at))
+        (contexture-visible--mark (point) lines))
+      (if (and (null parts) (< looks contexture-visible--most-looked-at)) text
+        (apply #'concat (nreverse (cons (buffer-substring done (point-max)) parts)))))))
+
+(defun contexture-visible--right-before-p ()
+  "Return non-nil if the character before point is visible, or belongs there."
+  (let ((at (1- (point))))
+    (or (not (contexture-visible--hidden-p (char-after at)))
+        (let ((from (max (point-min) (- at 8))))
+          (contexture-visible--right-p
+           (buffer-substring-no-properties from (min (point-max) (+ at 8))) (- at from))))))
+
+(defun contexture-visible--mark-of (char)
+  "Return the mark for CHAR: it has as many bytes in Emacs, to be replaced fast."
+  (cond ((< char #x80) ??) ((< char #x800) ?¿) ((< char #x10000) ?\ufffd) (t ?\U0001f6ab)))
+
+(defun contexture-visible--mark (beg lines)
+  "Replace the hidden characters from BEG on by marks.
+With LINES non-nil, line ends and tabs stay."
+  (let ((table (make-char-table 'translation-table))
+        (inhibit-modification-hooks t))
+    (dolist (range `((0 . 31) 127 (128 . 159) (#x40000 . #xdffff) ,@contexture-visible--ranges))
+      (let ((range (if (consp range) range (cons range range))))
+        (set-char-table-range table range (contexture-visible--mark-of (car range)))))
+    (dolist (range contexture-visible--joining)
+      (set-char-table-range table range nil))
+    (when lines
+      (aset table ?\n nil)
+      (aset table ?\t nil))
+    ;; Other characters that are not assigned are not known before.
+    (goto-char beg)
+    (cl-loop repeat (* 2 contexture-visible--most-looked-at)
+             while (re-search-forward "[^[:print:]]" nil t)
+             for char = (char-before)
+             unless (or (aref table char) (memq char '(?\n ?\t))
+                        (not (contexture-visible--hidden-p char)))
+             do (aset table char (contexture-visible--mark-of char)))
+    (translate-region beg (point-max) table)))
 
 (defun contexture--help (text)
   "Return TEXT as it goes into a tooltip, with escapes for its hidden characters.
@@ -438,23 +503,47 @@ Its text stays the same, so that it still names the same thing."
                              shown)))
       shown)))
 
+(defvar-local contexture-visible--shown 0
+  "Number of hidden characters that this buffer displays as escapes.")
+
 (defun contexture--show-hidden (&optional beg end)
   "Display the hidden characters from BEG to END as escapes.
 BEG and END default to the whole buffer.  Control characters are left to
-Emacs, which shows them as ^A or \\200.  The text does not change."
+Emacs, which shows them as ^A or \\200.  The text does not change.  If there
+are very many, the buffer displays marks for the others, and all its text
+from left to right."
   (save-excursion
     (goto-char (or beg (point-min)))
+    (when (bobp) (setq contexture-visible--shown 0))
     (with-silent-modifications
-      (while (re-search-forward contexture-visible--ignorable end t)
-        (let* ((at (1- (point)))
-               (from (max (point-min) (- at 8)))
-               (around (buffer-substring-no-properties from (min (point-max) (+ at 8)))))
-          (if (contexture-visible--right-p around (- at from))
+      (let ((looks 0))
+        (while (and (< contexture-visible--shown contexture-visible--most)
+                    (< looks contexture-visible--most-looked-at)
+                    (re-search-forward contexture-visible--ignorable end t))
+          (cl-incf looks)
+          (if (contexture-visible--right-before-p)
               ;; An earlier call may have escaped it, when the next character was
               ;; not there yet.
-              (remove-text-properties at (1+ at) '(display nil))
-            (put-text-property at (1+ at) 'display
-                               (contexture-visible--escape (char-after at)))))))))
+              (remove-text-properties (1- (point)) (point) '(display nil))
+            (cl-incf contexture-visible--shown)
+            (put-text-property (1- (point)) (point) 'display
+                               (contexture-visible--escape (char-before)))))
+        (when (or (= looks contexture-visible--most-looked-at)
+                  (= contexture-visible--shown contexture-visible--most))
+          (contexture-visible--display-marks))))))
+
+(defun contexture-visible--display-marks ()
+  "Display each hidden character of this buffer as a mark.
+Show all text from left to right, unless nothing after point says otherwise."
+  (unless buffer-display-table
+    (setq buffer-display-table (make-display-table)))
+  (dolist (range contexture-visible--ranges)
+    (set-char-table-range buffer-display-table range
+                          (vector (make-glyph-code ?\ufffd 'escape-glyph))))
+  (dolist (range contexture-visible--joining)
+    (set-char-table-range buffer-display-table range nil))
+  (when (re-search-forward "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]" nil t)
+    (setq bidi-display-reordering nil)))
 
 (defun contexture--format (string &rest arguments)
   "Return `format-message' of STRING and ARGUMENTS.
@@ -462,14 +551,27 @@ Hidden characters in ARGUMENTS become escapes, and nil becomes \"\"."
   (cl-flet ((shown (it) (if (stringp it) (contexture--visible it) (or it ""))))
     (apply #'format-message string (mapcar #'shown arguments))))
 
+(defconst contexture--longest-message 4000
+  "Maximum number of characters of a part of a message.
+Emacs takes long to display a longer one in the echo area.")
+
+(defun contexture--in-message (string arguments)
+  "Return STRING with ARGUMENTS as `contexture--format' does, each one cut."
+  (apply #'contexture--format string
+         (mapcar (lambda (it)
+                   (if (and (stringp it) (> (length it) contexture--longest-message))
+                       (concat (substring it 0 contexture--longest-message) "…")
+                     it))
+                 arguments)))
+
 (defun contexture--message (string &rest arguments)
   "Call `message' with STRING and ARGUMENTS, formatted by `contexture--format'."
-  (message "%s" (apply #'contexture--format string arguments)))
+  (message "%s" (contexture--in-message string arguments)))
 
 (defun contexture--user-error (string &rest arguments)
   "Signal `user-error' with STRING and ARGUMENTS.
 `contexture--format' formats them."
-  (user-error "%s" (apply #'contexture--format string arguments)))
+  (user-error "%s" (contexture--in-message string arguments)))
 
 (defun contexture--key (command)
   "Return the key of COMMAND in the selected window's buffer, as text.
@@ -503,6 +605,31 @@ before each command in a buffer that shows what the user decides on."
              (<= (window-start) contexture--shown))
     (setq contexture--shown (max contexture--shown (contexture--shown-to (selected-window)))))
   (>= contexture--shown (point-max)))
+
+;;;; Questions that come by themselves
+
+(defconst contexture--question-seconds 0.5
+  "Number of seconds for which a question has to be in view before an answer.
+Whoever types while it comes, or answers another one twice, has not read it.")
+
+(defvar-local contexture--appeared nil
+  "Time when this buffer, or its last question, came into view, or nil.")
+
+(defun contexture--note-appeared (window)
+  "Note that WINDOW has begun to show its buffer, which has a question.
+This is for hooks that run when Emacs draws windows, after what was typed."
+  (with-current-buffer (window-buffer window)
+    (setq contexture--appeared (float-time))))
+
+(defun contexture--check-read (&rest times)
+  "Signal an error unless the question of this buffer has been in view for a while.
+TIMES are further times, or nil, at which it may have come."
+  (unless noninteractive
+    (let ((latest (apply #'max (or contexture--appeared 0) (delq nil times))))
+      (unless (< 0 latest (- (float-time) contexture--question-seconds))
+        (when (= 0 latest) (setq contexture--appeared (float-time)))
+        (discard-input)
+        (user-error "This question has only just come; read it, then answer")))))
 
 ;;;; Completion
 
@@ -677,7 +804,8 @@ and ask first."
              ;; Programs would take such a host or user for an option.
              (not (string-match-p "[:@|]-" name))
              (contexture-outside--taken-p name)
-             (y-or-n-p (format "%s is on another machine, or packed.  Visit it? " name))
+             (contexture--y-or-n-p
+              (format "%s is on another machine, or packed.  Visit it? " name))
              (find-file-noselect name)))))
 
 (defvar rng-nxml-auto-validate-flag)
@@ -1186,9 +1314,10 @@ What the server announces meanwhile is not another client's change.")
 
 (defun contexture--y-or-n-p (prompt)
   "Ask PROMPT, a question, in the echo area; return non-nil for yes.
-Outside of commands there is no last event, which `y-or-n-p' takes for one of
-the mouse: it would show a dialog box.  Where nobody can answer, the answer
-is no."
+What was typed before it was asked is no answer.  Outside of commands there is
+no last event, which `y-or-n-p' takes for one of the mouse: it would show a
+dialog box.  Where nobody can answer, the answer is no."
+  (unless executing-kbd-macro (discard-input))
   (let ((last-nonmenu-event (or last-nonmenu-event t)))
     (condition-case nil
         (y-or-n-p prompt)

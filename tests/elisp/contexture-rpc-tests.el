@@ -507,6 +507,21 @@ server goes on only after it.")
                    contexture-rpc-tests--pause)))
       (should (equal (contexture-rpc-tests--contents) (make-list 5 megabyte))))))
 
+;; Every command that needs an answer waits in one place.
+(ert-deftest contexture-rpc-gives-way-to-a-key ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (contexture-ert-with-stopped-server
+      (cl-letf (((symbol-function 'input-pending-p) (lambda (&rest _) t)))
+        (dolist (command '(contexture-preview contexture-copy contexture-insert
+                           contexture-save-set contexture-switch contexture-set-limit
+                           contexture-remove contexture-keep-copy))
+          (with-temp-buffer
+            (should (string-match-p
+                     "a key ended the wait"
+                     (error-message-string
+                      (should-error (call-interactively command)))))))))))
+
 (ert-deftest contexture-rpc-never-waits-for-a-full-pipe ()
   "As above, but the process that Emacs knows runs and does not read."
   (let* ((held (make-temp-file "contexture-held"))

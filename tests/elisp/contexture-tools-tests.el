@@ -515,6 +515,69 @@ What it was called with is in `changed', in an order that has the last first."
       (should (equal (funcall result) '("ok" nil)))
       (should (equal changed (list to))))))
 
+;; What is typed while a question comes, or twice by mistake, decides nothing.
+(ert-deftest contexture-tools-questions-are-read-before-they-are-answered ()
+  (dolist (decide '(contexture-tools-allow contexture-tools-refuse))
+    (let (ran)
+      (save-window-excursion
+        (let* ((call (lambda ()
+                       (contexture-tools--ask
+                        (contexture-tools--make-call
+                         :number 1 :values '("x") :agent "a"
+                         :tool (contexture-tools--make-tool :name "t" :arguments '((to "")))))
+                       (contexture-tools-test-question)))
+               (old (funcall call))
+               (new (progn (with-current-buffer old (setq contexture-tools--asked nil))
+                           (prog1 (funcall call)
+                             (with-current-buffer old (setq contexture-tools--asked
+                                                            (contexture-tools--make-call
+                                                             :number 2))))))
+               (inhibit-message t))
+          (unwind-protect
+              (cl-letf (((symbol-function 'contexture-tools--run) (lambda (it) (push it ran)))
+                        ((symbol-function 'contexture-tools--finish)
+                         (lambda (it &rest _) (push it ran)))
+                        ((symbol-function 'contexture--all-shown-p) (lambda () t))
+                        ((symbol-function 'discard-input) #'ignore))
+                (switch-to-buffer old)
+                (switch-to-buffer new)
+                (cl-flet ((press (buffer)
+                            (with-current-buffer buffer
+                              (let ((noninteractive nil))
+                                (ignore-errors (funcall decide) t)))))
+                  ;; Not drawn yet, then only just drawn, then read.
+                  (should-not (press new))
+                  (contexture--note-appeared (selected-window))
+                  (should-not (press new))
+                  (with-current-buffer old (setq contexture--appeared 1.0))
+                  (with-current-buffer new (setq contexture--appeared 1.0))
+                  (should-not ran)
+                  (should (press new))
+                  ;; The other one is there again, and was read long ago.
+                  (should-not (press old))
+                  (with-current-buffer old (setq contexture--appeared 1.0))
+                  (should (press old))
+                  (should (= 2 (length ran)))))
+            (dolist (buffer (list old new))
+              (when (buffer-live-p buffer)
+                (with-current-buffer buffer (setq contexture-tools--asked nil))
+                (kill-buffer buffer)))))))))
+
+(ert-deftest contexture-tools-no-question-is-answered-by-what-was-typed-before ()
+  (let ((unread-command-events (list ?y ?y)) typed)
+    (cl-letf (((symbol-function 'y-or-n-p)
+               (lambda (_) (setq typed unread-command-events) nil)))
+      (contexture--y-or-n-p "Do it? "))
+    (should-not typed))
+  ;; Nobody asks in another way.
+  (dolist (file (directory-files contexture--directory t "\\`contexture.*\\.el\\'"))
+    (with-temp-buffer
+      (insert-file-contents file)
+      (emacs-lisp-mode)
+      (while (re-search-forward "(\\(y-or-n-p\\|yes-or-no-p\\)\\_>" nil t)
+        (should (or (nth 8 (syntax-ppss))
+                    (equal "contexture--y-or-n-p" (add-log-current-defun))))))))
+
 (ert-deftest contexture-tools-withdraw-a-question-that-nobody-waits-for ()
   (contexture-tools-test-with-agent :changes
     (let* ((id (contexture-request-async

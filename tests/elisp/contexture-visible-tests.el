@@ -316,11 +316,47 @@ That is the prompt and the candidates, with what stands behind them."
                                              :content))))))
 
 (ert-deftest contexture-visible-long-texts-are-as-short-ones ()
-  (let ((text (apply #'concat (make-list 700 "a\u202eb👩‍💻 é\u200b\n"))))
-    (should (> (length text) (* 3 contexture-visible--piece)))
+  (let ((text (apply #'concat (make-list 300 "a\u202eb👩‍💻 é\u200b\n"))))
+    (should (> (length text) contexture-visible--most))
     (dolist (lines '(nil t))
       (should (equal (contexture--visible text lines)
-                     (contexture-visible--escaped text lines))))))
+                     (contexture-visible--escaped text contexture-visible--candidate lines))))))
+
+(ert-deftest contexture-visible-makes-few-escapes-of-many-hidden-characters ()
+  "Without a bound, a megabyte of each of these texts takes minutes."
+  (dolist (char contexture-visible-tests--hidden)
+    (dolist (more '("" "文"))
+      (let* ((unit (concat (string char) more))
+             (text (apply #'concat (make-list (/ 12000 (length unit)) unit)))
+             (lines (memq char '(?\n ?\t)))
+             (shown (contexture--visible text)))
+        (unless (cl-some (pcase-lambda (`(,from . ,to)) (<= from char to))
+                         contexture-visible--joining)
+          (when (string-search (string char) shown) (ert-fail (list 'left char more))))
+        (unless (< (length shown) (+ (length text) (* 10 contexture-visible--most)))
+          (ert-fail (list 'long char more)))
+        (when (and lines (not (equal text (contexture--visible text t))))
+          (ert-fail (list 'lines char more)))
+        (with-temp-buffer
+          (insert text)
+          (contexture--show-hidden)
+          (unless (equal text (buffer-substring-no-properties (point-min) (point-max)))
+            (ert-fail (list 'changed char more)))
+          (when (memq char '(#x202e #x2067 #xe0041 #x200b #xad))
+            (should (aref buffer-display-table char))
+            (should (eq (null bidi-display-reordering) (and (memq char '(#x202e #x2067)) t))))))))
+  ;; Ordinary text with very many joiners stays as it is.
+  (dolist (unit '("می\u200cروم " "क्\u200dष " "👩\u200d💻 "))
+    (let ((text (apply #'concat (make-list 4000 unit))))
+      (unless (equal text (contexture--visible text)) (ert-fail unit)))))
+
+(ert-deftest contexture-visible-messages-are-short ()
+  (let ((long (make-string 1000000 ?x)))
+    (dolist (text (append (contexture-visible-tests--said
+                            (contexture--message "%s" long)
+                            (contexture-show-error (list :message long)))
+                          (list (cadr (should-error (contexture--user-error "No %s" long))))))
+      (should (< (length text) (+ 100 contexture--longest-message))))))
 
 (provide 'contexture-visible-tests)
 ;;; contexture-visible-tests.el ends here
