@@ -1,6 +1,6 @@
 //! Excerpts: pieces of texts around the words that were searched for.
 
-use super::words::stems;
+use super::words::SoughtStems;
 
 /// Number of characters shown before the found word.
 const BEFORE: usize = 40;
@@ -11,8 +11,8 @@ const SHOWN: usize = 160;
 /// beginning of the text if no word does. The piece is on one line, with an ellipsis at each end
 /// that was cut.
 pub fn excerpt(text: &str, sought: &str) -> String {
-    let sought = stems(sought);
-    let place = runs(text).find(|(_, run)| stems(run).iter().any(|stem| sought.contains(stem)));
+    let sought = SoughtStems::of(sought);
+    let place = runs(text).find(|(_, run)| sought.are_in(run));
     let place = place.map_or(0, |(place, _)| place);
     let start = text[..place].char_indices().rev().take(BEFORE).last().map_or(place, |(at, _)| at);
     let rest = &text[start..];

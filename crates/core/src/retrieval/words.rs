@@ -20,23 +20,31 @@ pub fn words(text: &str) -> Vec<String> {
 /// Passes the [`words`] of a text to `take`, one by one.
 pub fn each_word(text: &str, mut take: impl FnMut(&str)) {
     let mut joined = String::new();
-    let runs = text.split(|c: char| !c.is_alphanumeric() && c != '_').flat_map(runs);
-    for run in runs.flat_map(of_one_kind) {
-        if run.starts_with(is_unspaced) {
-            pairs(run).for_each(&mut take);
-            continue;
+    for run in text.split(|c: char| !c.is_alphanumeric() && c != '_').flat_map(runs) {
+        // Most runs are a word already.
+        match run.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            true => take(run),
+            false => of_one_kind(run).for_each(|run| words_of(run, &mut joined, &mut take)),
         }
-        joined.clear();
-        let mut count = 0;
-        for part in parts(run) {
-            let start = joined.len();
-            joined += &part.to_lowercase();
-            take(&joined[start..]);
-            count += 1;
-        }
-        if count > 1 {
-            take(&joined);
-        }
+    }
+}
+
+/// Passes the words of a run, whose characters are of one kind, to `take`. `joined` is room for
+/// them.
+fn words_of(run: &str, joined: &mut String, mut take: impl FnMut(&str)) {
+    if run.starts_with(is_unspaced) {
+        return pairs(run).for_each(take);
+    }
+    joined.clear();
+    let mut count = 0;
+    for part in parts(run) {
+        let start = joined.len();
+        *joined += &part.to_lowercase();
+        take(&joined[start..]);
+        count += 1;
+    }
+    if count > 1 {
+        take(joined);
     }
 }
 
@@ -112,6 +120,31 @@ pub(crate) fn stems_where(text: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<S
     stems
 }
 
+/// The stems of some words, to which the words of a long text are compared.
+pub(super) struct SoughtStems {
+    stems: Vec<String>,
+    stemmer: Stemmer,
+}
+
+impl SoughtStems {
+    /// Returns the stems of the [`words`] of a text.
+    pub(super) fn of(text: &str) -> Self {
+        Self { stems: stems(text), stemmer: Stemmer::create(Algorithm::English) }
+    }
+
+    /// Returns whether a text has a word with one of the stems.
+    pub(super) fn are_in(&self, text: &str) -> bool {
+        let mut found = false;
+        each_word(text, |word| {
+            // A stem begins like its words, and to stem a word takes longer than to compare.
+            let first = word.chars().next();
+            let may_be = self.stems.iter().any(|stem| stem.chars().next() == first);
+            found |= may_be && self.stems.iter().any(|stem| *stem == self.stemmer.stem(word));
+        });
+        found
+    }
+}
+
 /// Returns the parts of an identifier. It is cut at underscores, between a small letter and a
 /// capital, before the last of several capitals if a small letter follows, and between letters and
 /// digits.
@@ -164,5 +197,10 @@ mod tests {
     #[test]
     fn forms_of_a_word_share_a_stem() {
         assert_eq!(stems("parsing parsed parses"), ["pars", "pars", "pars"]);
+        let sought = SoughtStems::of("parsed the skies");
+        for text in ["it_parses", "Parsing", "sky", "THE"] {
+            assert!(sought.are_in(text), "{text}");
+        }
+        assert!(!sought.are_in("past skins") && !sought.are_in(""));
     }
 }
