@@ -51,7 +51,7 @@ pub(crate) use self::operations::Operation;
 pub(crate) use self::pushes::{NewPush, QueuedItem};
 pub(crate) use self::reach::{Caller, Reach};
 pub use self::run::Handle;
-pub(crate) use self::run::run;
+pub(crate) use self::run::{Pending, run};
 pub(crate) use self::select::{Selection, View, name_views};
 pub(crate) use self::session::{
     AskedWindow, Keep, KnownRecording, Lacking, Material, ModelAnswer, Moved, NewMessage, NewTurn,

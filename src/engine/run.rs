@@ -87,6 +87,19 @@ impl Handle {
         caller: Caller,
         operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T, EngineError> {
+        self.begin_for(caller, operation)?.wait()
+    }
+
+    /// Queues `operation` on behalf of a caller, and does not wait for its outcome. For threads that
+    /// may block.
+    ///
+    /// # Errors
+    /// [`EngineError::Ended`], also if an operation of the engine calls this.
+    pub(crate) fn begin_for<T: Send + 'static>(
+        &self,
+        caller: Caller,
+        operation: impl FnOnce(&mut Engine) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<Pending<T>, EngineError> {
         if IS_AT_WORK.get() {
             return Err(EngineError::Ended);
         }
@@ -95,7 +108,20 @@ impl Handle {
         let task =
             QueuedTask { caller, reach: Reach::Anything, work: work(caller, operation, answer) };
         self.sender.blocking_send(task).map_err(|_| EngineError::Ended)?;
-        receiver.blocking_recv().unwrap_or(Err(EngineError::Ended))
+        Ok(Pending(receiver))
+    }
+}
+
+/// The outcome of an operation that was queued.
+pub(crate) struct Pending<T>(oneshot::Receiver<Result<T, EngineError>>);
+
+impl<T> Pending<T> {
+    /// Waits for the outcome.
+    ///
+    /// # Errors
+    /// Returns the operation's error, or [`EngineError::Ended`].
+    pub(crate) fn wait(self) -> Result<T, EngineError> {
+        self.0.blocking_recv().unwrap_or(Err(EngineError::Ended))
     }
 }
 

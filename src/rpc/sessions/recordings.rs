@@ -2,6 +2,7 @@
 
 mod file;
 mod known;
+mod outcome;
 mod source;
 mod spent;
 
@@ -12,7 +13,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::file::{FileOutcome, ImportRequest, ImportedFile, import_file};
+use self::file::{ImportRequest, import_file};
+use self::outcome::{FileOutcome, ImportedFile};
 use self::source::{RecordingSource, sources};
 use crate::engine::EngineError;
 use crate::files;

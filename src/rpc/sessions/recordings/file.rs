@@ -1,20 +1,15 @@
 //! The import of one file: reads and counts outside the engine, and appends in portions.
 
 use std::io::BufRead;
-use std::path::Path;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::known::{self, ImportStop, SharedBeginning, Worked};
+use super::outcome::{FileOutcome, ImportedFile};
 use super::source::RecordingSource;
 use super::spent::rows;
-use crate::engine::{NewMessage, Portion};
+use crate::engine::{NewMessage, Pending, Portion};
 use crate::files::Recording;
 use crate::ids::SessionId;
-use crate::recorded::{
-    self, Format, LeftOut, Mark, Reader, RecordedMessage, RecordingError, Rewound,
-};
+use crate::recorded::{self, Format, Mark, Reader, RecordedMessage, RecordingError, Rewound};
 use crate::rpc::call::MethodCall;
 use crate::rpc::error::cancelled;
 use crate::rpc::params::{Name, is_session_id};
@@ -32,51 +27,6 @@ const LARGEST_PORTION: usize = 8 << 20;
 /// Name of a session whose recording has no title or question that can be a name.
 const NAMELESS: &str = "recorded session";
 
-/// A recording, and the outcome of importing it.
-#[derive(Serialize, JsonSchema, Default)]
-pub(super) struct ImportedFile {
-    /// Path of the file.
-    path: String,
-    /// `:new` if it becomes a session, `:empty` if it has no message, and `:failed` if it cannot be
-    /// read. `:grown` if it has new messages, and `:unchanged` if it has none. `:deleted` if its
-    /// session was deleted, which `delete-session` undoes.
-    #[schemars(extend("enum" = ["new", "empty", "grown", "unchanged", "deleted", "failed"]))]
-    pub(super) state: Keyword<&'static str>,
-    /// Name of the format, such as `:claude-code`; `nil` if it is unknown.
-    format: Option<Keyword<&'static str>>,
-    /// Name of the session.
-    session: Option<String>,
-    /// Id of the session, `ses-N`; `nil` before it is imported.
-    id: Option<SessionId>,
-    /// Beginning of the first question.
-    question: Option<String>,
-    /// Folder of the project.
-    project: Option<String>,
-    /// Model that answered last.
-    model: Option<String>,
-    /// Time at which the session began, in Unix seconds.
-    started: Option<i64>,
-    /// Number of new messages.
-    pub(super) messages: u64,
-    /// Number of tokens in the new messages.
-    tokens: u64,
-    /// Records of the new part that were left out or changed, by kind and reason.
-    left_out: Vec<LeftOut>,
-    /// Reason why the file cannot be read; `nil` if it can.
-    pub(super) error: Option<String>,
-}
-
-impl ImportedFile {
-    fn of(path: &Path, state: &'static str) -> Self {
-        let path = path.to_string_lossy().into_owned();
-        Self { path, state: Keyword(state), ..Self::default() }
-    }
-
-    fn failed(path: &Path, error: &impl ToString) -> Self {
-        Self { error: Some(error.to_string()), ..Self::of(path, "failed") }
-    }
-}
-
 /// What a call wants imported.
 #[derive(Clone, Copy)]
 pub(super) struct ImportRequest<'a> {
@@ -86,16 +36,6 @@ pub(super) struct ImportRequest<'a> {
     pub(super) is_dry: bool,
     /// True if a fork of a session that is not known yet is to wait for it.
     pub(super) is_patient: bool,
-}
-
-/// What became of a file.
-pub(super) enum FileOutcome {
-    /// It is a recording.
-    File(Box<ImportedFile>),
-    /// It is no recording, although the call does not name it itself, or one of another project.
-    Other,
-    /// It is a fork of a session that is not known yet.
-    Later,
 }
 
 /// Imports a file, or only examines it. If another call imports the file meanwhile, continues from
@@ -177,6 +117,7 @@ fn try_import(
         start: mark.offset,
         reader: Reader::new(content, mark),
         session: session.as_ref().map(|(id, _)| *id),
+        appending: None,
         path: name,
         before,
         is_dry: wanted.is_dry,
@@ -206,6 +147,8 @@ struct Import<'a> {
     recording: &'a Recording,
     reader: Reader<Box<dyn BufRead + 'a>>,
     session: Option<u64>,
+    /// The portion that the engine is appending while the next one is read.
+    appending: Option<Pending<Option<u64>>>,
     path: String,
     /// The stored [`ReadUpTo`](known::ReadUpTo) up to which the file was read; `None` if nothing is stored.
     before: Option<String>,
@@ -250,6 +193,7 @@ impl Import<'_> {
                 self.append(is_last)?;
             }
             if is_last {
+                self.finish_appending()?;
                 return Ok(true);
             }
         }
@@ -272,12 +216,23 @@ impl Import<'_> {
         }
     }
 
-    /// Appends the portion to the session, and stores the place up to which the file was read. Does
-    /// neither in a dry run, or if there is nothing new.
+    /// Waits until the engine has appended the portion before.
+    fn finish_appending(&mut self) -> Result<(), ImportStop> {
+        if let Some(appending) = self.appending.take() {
+            let appended = appending.wait().map_err(|error| ImportStop::Call(error.into()))?;
+            self.session = Some(appended.ok_or(ImportStop::Overtaken)?);
+        }
+        Ok(())
+    }
+
+    /// Lets the engine append the portion to the session, and store the place up to which the file
+    /// was read, once it has appended the portion before. Does neither in a dry run, or if there is
+    /// nothing new.
     fn append(&mut self, is_last: bool) -> Result<(), ImportStop> {
         if self.call.cancelled.is_cancelled() {
             return Err(ImportStop::Call(cancelled()));
         }
+        self.finish_appending()?;
         self.bytes = 0;
         let gone = self.reader.take_gone().filter(|_| self.is_whole);
         let is_other = self.reader.offset() != self.start || self.before.is_none();
@@ -314,10 +269,9 @@ impl Import<'_> {
             mark: place,
         };
         let engine = &self.call.tools.engine;
-        let appended =
-            engine.ask_blocking_for(self.call.caller, move |engine| engine.import_portion(portion));
-        let appended = appended.map_err(|error| ImportStop::Call(error.into()))?;
-        self.session = Some(appended.ok_or(ImportStop::Overtaken)?);
+        let appending =
+            engine.begin_for(self.call.caller, move |engine| engine.import_portion(portion));
+        self.appending = Some(appending.map_err(|error| ImportStop::Call(error.into()))?);
         Ok(())
     }
 
