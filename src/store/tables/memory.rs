@@ -46,7 +46,7 @@ impl TableReading<'_> {
         filter: &MemoryFilter,
         most: u64,
     ) -> Result<Vec<(MemoryRow, f64)>, StoreError> {
-        let sought = self.some_of("memory_words", words::significant(text))?;
+        let sought = self.some_of("memory_words", &words::significant(text))?;
         let Some(sought) = sought else { return Ok(Vec::new()) };
         let passed = Passed::by(filter)?;
         // The cross join keeps SQLite from searching once for each memory.

@@ -15,9 +15,9 @@ const LONGEST_WHOLE_QUERY: usize = 4 << 10;
 impl TableReading<'_> {
     /// Searches names and messages for the significant words of a free text. Returns at most
     /// `limit` hits: names first, then messages, each best first. A hit has all of these words; if
-    /// there is no such hit, hits with some of the words are returned. When tens of thousands of
-    /// messages match, only the newest are ranked. If given, `project` restricts the search to the
-    /// sessions of one project.
+    /// there is no such hit, hits with some of the words are returned. When thousands of messages
+    /// match, only the newest are ranked; those with a rare word all are. If given, `project`
+    /// restricts the search to the sessions of one project.
     pub fn search_sessions(
         &self,
         project: Option<&str>,
@@ -33,9 +33,9 @@ impl TableReading<'_> {
         let shortened = (text.len() > LONGEST_WHOLE_QUERY).then(|| sought.join(" "));
         let text = shortened.as_deref().unwrap_or(text);
         let search = LogSearch { rows: self, project, text, limit, with_deleted };
-        let hits = search.run(&words::all_of(&sought))?;
+        let hits = search.run(|table| self.all_of(table, &sought))?;
         if hits.is_empty() && sought.len() > 1 {
-            return search.run_with_some(sought);
+            return search.run(|table| self.some_of(table, &sought));
         }
         Ok(hits)
     }
@@ -50,19 +50,16 @@ struct LogSearch<'a> {
 }
 
 impl LogSearch<'_> {
-    fn run(&self, query: &str) -> Result<Vec<SearchHit>, StoreError> {
-        let mut hits = self.names(query)?;
-        hits.extend(self.messages(query, self.left(&hits))?);
-        Ok(hits)
-    }
-
-    fn run_with_some(&self, sought: Vec<String>) -> Result<Vec<SearchHit>, StoreError> {
-        let query = |table, words| self.rows.some_of(table, words);
-        let mut hits = match query("session_words", sought.clone())? {
+    /// Finds what matches the query that `query` returns for a table.
+    fn run(
+        &self,
+        query: impl Fn(&str) -> Result<Option<String>, StoreError>,
+    ) -> Result<Vec<SearchHit>, StoreError> {
+        let mut hits = match query("session_words")? {
             Some(query) => self.names(&query)?,
             None => Vec::new(),
         };
-        if let Some(query) = query("message_words", sought)? {
+        if let Some(query) = query("message_words")? {
             hits.extend(self.messages(&query, self.left(&hits))?);
         }
         Ok(hits)

@@ -288,6 +288,20 @@ fn names_and_messages_are_found_by_their_words() {
 }
 
 #[test]
+fn an_old_message_with_a_rare_word_is_found_beside_many_newer_ones() {
+    let mut store = store();
+    let store = &mut *store;
+    talk(store, "old", &["the error of the zeppelin", "an error"]);
+    let often = vec!["error in a file"; words::MOST_RANKED + 10];
+    talk(store, "new", &often);
+    check(store, "zeppelin error", &[("old", Some(1))]);
+    check(store, "error nowhere zeppelin file", &[("old", Some(1))]);
+    check(store, "zeppelin nowhere", &[("old", Some(1))]);
+    let hits = store.read().search_sessions(None, "error nowhere", 5, false).unwrap();
+    assert_eq!(hits.iter().map(|hit| &*hit.name).collect::<Vec<_>>(), ["new"; 5]);
+}
+
+#[test]
 fn no_text_is_a_syntax_error() {
     let mut store = store();
     talk(&mut *store, "a \" b", &["NEAR(x y) \" ' * ^ : - + { } OR"]);
