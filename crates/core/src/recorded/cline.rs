@@ -82,9 +82,16 @@ const TOOLS: &[&str] = &[
 
 /// Beginnings of texts that are not part of a result, although they follow it.
 const NOT_IN_RESULT: &[&str] =
-    &["<environment_details>", "# TODO LIST UPDATE REQUIRED", "# task_progress", RESUMED];
-/// Beginning of the notice by which a task goes on, which may have what the user said.
-const RESUMED: &str = "[TASK RESUMPTION]";
+    &["<environment_details>", "# TODO LIST UPDATE REQUIRED", "# task_progress"];
+/// Beginnings of texts in which the program tells the model what the user said, in [`ANSWERS`], or
+/// that the user said nothing.
+const TOLD_BY_PROGRAM: &[&str] = &[
+    "[TASK RESUMPTION]",
+    "New message to respond to",
+    "New instructions for task continuation:",
+    "The user provided the following feedback:",
+    "(The user did not provide",
+];
 
 /// Calls that have no result yet: of each, the id in the recording and the name of the tool.
 type ClineOpenCalls = Vec<(String, String)>;
@@ -166,8 +173,12 @@ fn user(
             continue;
         };
         note_folder(&part, into);
-        let part = if part.starts_with(RESUMED) { answers(&part).into() } else { part };
-        let is_about = NOT_IN_RESULT.iter().any(|start| part.trim_start().starts_with(start));
+        let begins = |starts: &[&str]| starts.iter().any(|it| part.trim_start().starts_with(it));
+        if begins(TOLD_BY_PROGRAM) {
+            join(&mut said, &answers(&part));
+            continue;
+        }
+        let is_about = begins(NOT_IN_RESULT);
         if let Some((name, rest)) = after_result_heading(&part).filter(|_| !open.is_empty()) {
             finish(result.take(), time, &mut said, into);
             let called = open.iter().position(|(_, called)| called == name).unwrap_or(0);

@@ -61,6 +61,40 @@ fn cline_closes_calls_of_the_protocol_with_results_as_text() {
 }
 
 #[test]
+fn cline_tells_of_the_users_words_only_these() {
+    let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read_file","input":{"path":"a"}}]}"#;
+    let result =
+        r#"{"type":"text","text":"[read_file for 'a'] Result:"},{"type":"text","text":"x"}"#;
+    for (before, tag) in [
+        ("[TASK RESUMPTION] It was interrupted.", "user_message"),
+        ("New message to respond to with plan_mode_respond tool (be sure to):", "user_message"),
+        ("New instructions for task continuation:", "user_message"),
+        ("The user provided the following feedback:", "feedback"),
+    ] {
+        for result in ["", result] {
+            let said =
+                format!(r#"{{"type":"text","text":"{before}\n<{tag}>\nand\n\n<b>?\n</{tag}>"}}"#);
+            let comma = if result.is_empty() { "" } else { "," };
+            let text = format!(
+                r#"[{{"role":"user","content":"go"}},
+{call},
+{{"role":"user","content":[{result}{comma}{said}]}}]"#
+            );
+            let (told, _) = shown(text.as_bytes());
+            let result = if result.is_empty() { "[no result was recorded]" } else { "x" };
+            assert_eq!(told[2..], [&format!("tool <c1>: {result}"), "user: and\n\n<b>?"], "{text}");
+        }
+    }
+    let nothing = "(The user did not provide a new message. Consider asking them.)";
+    let text = format!(
+        r#"[{{"role":"user","content":"<answer>mine</answer>"}},
+{{"role":"assistant","content":"ok"}},
+{{"role":"user","content":[{{"type":"text","text":"{nothing}"}}]}}]"#
+    );
+    assert_eq!(shown(text.as_bytes()).0, ["user: <answer>mine</answer>", "assistant: ok"]);
+}
+
+#[test]
 fn cursors_text_has_arguments_and_thoughts_of_many_lines() {
     let text = "user:\n<user_query>\nfix it\n</user_query>\n\nassistant:\n[Thinking] The user wants:\n\n1. a\n\
         2. b\n\n```\ncode of a thought\n```\n\nLet me write it.\nNow I write.\n[Tool call] Write\n  path: \
