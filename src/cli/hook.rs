@@ -4,6 +4,7 @@
 
 mod state;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -13,9 +14,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::stdio::stdin;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::value::RawValue;
+use serde_json::{Deserializer, Value, json};
 use tokio::runtime::Runtime;
 
 use super::acp::{RECORDS, UNDER_ACP};
@@ -65,13 +65,36 @@ pub(super) struct Hook {
 }
 
 /// The parts of an event that the hook reads.
-#[derive(Deserialize)]
 struct HookEvent {
     session_id: String,
     transcript_path: Option<PathBuf>,
     source: Option<String>,
     trigger: Option<String>,
     notification_type: Option<String>,
+}
+
+impl HookEvent {
+    /// Returns the event with which a text begins; `None` if the text does not begin with a whole
+    /// JSON object. Of a member that occurs twice, the last counts, as for the agents. Other
+    /// members may hold anything.
+    fn of(text: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(text);
+        let text = text.trim_start_matches('\u{feff}');
+        let mut values = Deserializer::from_str(text).into_iter::<HashMap<String, &RawValue>>();
+        let members = values.next()?.ok()?;
+        let text_of = |name| match serde_json::from_str(members.get(name)?.get()).ok()? {
+            Value::String(text) => Some(text),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        Some(Self {
+            session_id: text_of("session_id").unwrap_or_default(),
+            transcript_path: text_of("transcript_path").map(PathBuf::from),
+            source: text_of("source"),
+            trigger: text_of("trigger"),
+            notification_type: text_of("notification_type"),
+        })
+    }
 }
 
 impl Hook {
@@ -196,22 +219,18 @@ fn read_event() -> anyhow::Result<HookEvent> {
             length => text.extend_from_slice(&part[..length]),
         }
         ensure!(text.len() <= LARGEST_EVENT, "the event is longer than {LARGEST_EVENT} bytes");
-        // Only an object can be an event, so a text that ends otherwise need not be parsed.
-        if text.trim_ascii_end().ends_with(b"}")
-            && serde_json::from_slice::<IgnoredAny>(&text).is_ok()
-        {
+        // Only an object can be an event, so a text that ends otherwise need not be parsed yet.
+        if text.trim_ascii_end().ends_with(b"}") && HookEvent::of(&text).is_some() {
             break;
         }
     }
-    // The reason may quote the event, which may hold secrets.
-    let event = serde_json::from_slice(&text).ok();
-    let event: HookEvent = event.context("the event is not a JSON object with a session_id")?;
+    let event = HookEvent::of(&text).context("the event is not a JSON object")?;
     let is_plain = |c: char| c.is_ascii_graphic();
     let id = &event.session_id;
     let is_valid = (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain);
     ensure!(
         is_valid,
-        "the session_id is empty, too long, or has characters other than visible ASCII"
+        "the session_id is missing, too long, or has characters other than visible ASCII"
     );
     Ok(event)
 }

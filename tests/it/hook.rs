@@ -93,6 +93,43 @@ fn an_event_is_answered_when_its_json_is_complete() {
 }
 
 #[test]
+fn an_event_is_understood_however_it_is_written() {
+    let home = Home::new();
+    let server = home.listening(&[]);
+    let mut emacs = server.unix(Dialect::Native);
+    let manager = layer(&mut emacs, &home);
+    emacs.add(&manager, "the mark");
+    let mut session = 100;
+    let mut written = |way: usize, before: &str, after: &str| {
+        session += 1;
+        let text = match way {
+            0 => format!(r#"{{"session_id": "s{session}", "prompt": "x"}}"#),
+            1 => format!(r#"{{"session_id": "other", "prompt": "x", "session_id": "s{session}"}}"#),
+            2 => format!(
+                r#"{{"prompt": "\ud83d", "cwd": 7, "source": {{}}, "session_id": "s{session}"}}"#
+            ),
+            3 => format!("{{\n  \"session_id\":\n    \"s{session}\"\n}}"),
+            4 => format!(r#"{{"session_id": {session}}}"#),
+            _ => format!(r#"{{"session_id": {session}.0, "more": [[{{}}]]}}"#),
+        };
+        format!("{before}{text}{after}")
+    };
+    for way in 0..6 {
+        for (before, after) in
+            [("", ""), ("\u{feff}", ""), (" \r\n", "\r\n"), ("", "\n{}"), ("", "\nrest")]
+        {
+            let event = written(way, before, after);
+            for expected in [true, false] {
+                let (out, log) = run(&home, &["claude", "UserPromptSubmit"], event.as_bytes());
+                assert_eq!((out.contains("the mark"), &*log), (expected, ""), "{event}");
+            }
+        }
+    }
+    let event = b"{\"prompt\": \"\xff\", \"session_id\": \"bytes\"}";
+    assert!(run(&home, &["claude", "UserPromptSubmit"], event).0.contains("the mark"));
+}
+
+#[test]
 fn the_folder_that_the_agent_names_counts_and_not_where_a_command_went() {
     let home = Home::new();
     let server = home.listening(&[]);
@@ -300,11 +337,13 @@ fn whatever_goes_wrong_the_agent_goes_on() {
     let home = Home::new();
     let long = vec![b'['; 100_000];
     let id = format!("{{\"session_id\": {:?}}}", "x".repeat(1_000));
-    let events: [&[u8]; 8] = [
+    let events: [&[u8]; 10] = [
         b"",
         b"{}",
+        b"[]",
         b"secret-1",
-        b"{\"session_id\": 7}",
+        b"{\"session_id\": null}",
+        b"\xff\xfe{\0\"\0",
         b"{\"session_id\": \"a\\u001b\"}",
         b"{\"session_id\": \"secret-1 ",
         &long,
