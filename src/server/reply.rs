@@ -72,6 +72,9 @@ impl EncodedReply {
 
     /// Sends an answer. `place` is its place among the large answers; `None` for other answers.
     pub(super) fn send_from(self, outcome: ReplyOutcome, place: Option<OwnedSemaphorePermit>) {
+        if let To::Client(Some(id)) = &self.to {
+            self.running.forget(id, &self.cancelled);
+        }
         let outcome = outcome.map_err(|error| match self.cancelled.is_cancelled() {
             false if error.code == WireError::CANCELLED && self.ending.is_cancelled() => {
                 of_the_end(error)

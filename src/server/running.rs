@@ -8,22 +8,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::wire::message::{Request, RequestId};
 
-/// Number of entries at which the removal of finished calls begins.
-const SWEEP: usize = 1024;
-
 /// Calls by id. Clones share the same registry.
 #[derive(Clone, Default)]
 pub(super) struct RunningCalls(Arc<Mutex<HashMap<RequestId, Weak<CancellationToken>>>>);
 
 impl RunningCalls {
-    /// Registers a call for as long as its token is alive.
+    /// Registers a call.
     pub(super) fn remember(&self, request: &Request, cancelled: &Arc<CancellationToken>) {
         let Some(id) = &request.id else { return };
+        self.calls().insert(id.clone(), Arc::downgrade(cancelled));
+    }
+
+    /// Removes a call that is answered, unless a later call took its id. An id may be as long as a
+    /// message, so that none is kept for longer.
+    pub(super) fn forget(&self, id: &RequestId, cancelled: &Arc<CancellationToken>) {
         let mut calls = self.calls();
-        if calls.len() >= SWEEP {
-            calls.retain(|_, token| token.strong_count() > 0);
+        if calls.get(id).is_some_and(|token| std::ptr::eq(token.as_ptr(), Arc::as_ptr(cancelled))) {
+            calls.remove(id);
         }
-        calls.insert(id.clone(), Arc::downgrade(cancelled));
     }
 
     /// Cancels a call. Returns whether it was queued or running.
@@ -37,5 +39,32 @@ impl RunningCalls {
     /// removal.
     fn calls(&self) -> MutexGuard<'_, HashMap<RequestId, Weak<CancellationToken>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    #[test]
+    fn a_call_is_known_until_it_is_answered() {
+        let running = RunningCalls::default();
+        let begin = |id: &str| {
+            let (id, params) = (Some(RequestId::Str(id.to_owned())), Value::Nil);
+            let cancelled = Arc::new(CancellationToken::new());
+            running.remember(&Request { id, method: "ping".to_owned(), params }, &cancelled);
+            cancelled
+        };
+        let id = |id: &str| RequestId::Str(id.to_owned());
+        for number in 0..2_000 {
+            let (name, cancelled) = (number.to_string(), begin(&number.to_string()));
+            running.forget(&id(&name), &cancelled);
+        }
+        assert_eq!(running.calls().len(), 0);
+        let (first, second) = (begin("same"), begin("same"));
+        running.forget(&id("same"), &first);
+        assert!(running.cancel(&id("same")) && second.is_cancelled() && !first.is_cancelled());
+        assert!(!running.cancel(&id("same")));
     }
 }
