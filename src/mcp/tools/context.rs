@@ -1,6 +1,6 @@
 //! The tool `context`: the marked items of a project, or the changes since an earlier answer.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +19,8 @@ use crate::wording::counted;
 const DEFAULT_BUDGET: u64 = 8_000;
 /// Maximum number of answers that are remembered, to find the changes since one of them.
 const ANSWERS_KEPT: usize = 64;
+/// Maximum number of sessions of agents whose last push is remembered. The server keeps as many.
+const SESSIONS_KEPT: usize = 1_000;
 /// Maximum size, in bytes of JSON, of the items that the user sends with a prompt.
 const MOST_SENT: usize = 30_000;
 
@@ -41,21 +43,16 @@ impl ContextArguments {
 }
 
 /// The latest answers that were given to one agent, or over HTTP to all agents.
+#[derive(Default)]
 pub(in crate::mcp) struct GivenAnswers {
-    /// Beginning of the session ids under which answers are recorded as pushes; the name of the
-    /// project follows. Differs from process to process.
-    name: String,
+    /// Makes the session ids under which answers are recorded as pushes. Differs from process to
+    /// process.
+    ids: RandomState,
     /// The answers, from the oldest to the newest.
     answers: Mutex<VecDeque<ContextAnswer>>,
-    /// Number of the last push that was recorded for an answer, by agent and session.
-    recorded: Mutex<HashMap<(String, String), u64>>,
-}
-
-impl Default for GivenAnswers {
-    fn default() -> Self {
-        let name = format!("mcp-{:08x}", RandomState::new().hash_one(()) as u32);
-        Self { name, answers: Mutex::default(), recorded: Mutex::default() }
-    }
+    /// Number of the last push that was recorded for an answer, by agent and session, from the oldest
+    /// to the newest.
+    recorded: Mutex<VecDeque<((String, String), u64)>>,
 }
 
 struct ContextAnswer {
@@ -71,9 +68,8 @@ pub(in crate::mcp) async fn answer(
     given: ContextArguments,
 ) -> Result<String, Trouble> {
     let project = asked.project(given.project.as_deref()).await?;
-    let id = format!("{}-{}", asked.given.name, project.label());
-    let key = (McpAgent::new(asked.context.client_info()).name, id);
-    let received = locked(&asked.given.recorded).get(&key).copied().or(Some(0));
+    let key = (McpAgent::new(asked.context.client_info()).name, asked.given.session_id(&project));
+    let received = Some(asked.given.recorded(&key));
     let session = PushedSession { agent: &key.0, id: &key.1, received, ..PushedSession::default() };
     let pushed = session.before(asked.link, &project, received).await?;
     let now = &pushed.now;
@@ -83,7 +79,7 @@ pub(in crate::mcp) async fn answer(
     let (answer, shown) = question.answer(given.since).await?;
     if !shown.ids.is_empty() || !sent.is_nothing() {
         match session.record(asked.link, &project, &pushed, shown, &sent).await {
-            Ok(number) => drop(locked(&asked.given.recorded).insert(key, number)),
+            Ok(number) => asked.given.note_recorded(key, number),
             // The items were sent with another prompt meanwhile.
             Err(Trouble::Refused(_)) if !sent.is_nothing() => sent = SentOnce::default(),
             Err(trouble) => return Err(trouble),
@@ -182,6 +178,28 @@ impl ContextQuestion<'_> {
 }
 
 impl GivenAnswers {
+    /// Returns the id of an agent's session in a project. It depends on the whole name of the folder,
+    /// since other projects may have the same label.
+    fn session_id(&self, project: &AgentProject) -> String {
+        format!("mcp-{:08x}-{}", self.ids.hash_one(project.key()) as u32, project.label())
+    }
+
+    /// Returns the number of the last push that was recorded for a session; 0 if there is none.
+    fn recorded(&self, key: &(String, String)) -> u64 {
+        let recorded = locked(&self.recorded);
+        recorded.iter().find(|(known, _)| known == key).map_or(0, |(_, number)| *number)
+    }
+
+    /// Remembers the number of a push, and forgets the sessions whose last push is the oldest.
+    fn note_recorded(&self, key: (String, String), number: u64) {
+        let mut recorded = locked(&self.recorded);
+        recorded.retain(|(known, _)| *known != key);
+        recorded.push_back((key, number));
+        if recorded.len() > SESSIONS_KEPT {
+            recorded.pop_front();
+        }
+    }
+
     /// Returns the digests of the items in the answer with this revision.
     fn at(&self, revision: u64, project: &str) -> Option<Digests> {
         let is_it = |it: &&ContextAnswer| it.revision == revision && it.project == project;
@@ -197,4 +215,32 @@ impl GivenAnswers {
 /// Locks a mutex of [`GivenAnswers`]. A panic cannot leave the data inconsistent: each change is one step.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn each_project_has_sessions_of_its_own_and_the_latest_are_remembered() {
+        let temp = tempfile::tempdir().unwrap();
+        let project = |parent: &str| {
+            let folder = temp.path().join(parent).join("app");
+            std::fs::create_dir_all(folder.join(".git")).unwrap();
+            AgentProject::of(&folder)
+        };
+        let (given, a, b) = (GivenAnswers::default(), project("a"), project("b"));
+        assert_eq!(a.label(), b.label());
+        assert_eq!(given.session_id(&a), given.session_id(&AgentProject::of(Path::new(&a.key()))));
+        assert_ne!(given.session_id(&a), given.session_id(&b));
+        let key = |number: usize| (format!("agent-{number}"), given.session_id(&a));
+        for number in 0..=SESSIONS_KEPT {
+            given.note_recorded(key(number), number as u64);
+            given.note_recorded(key(number), number as u64 + 1);
+        }
+        assert_eq!(locked(&given.recorded).len(), SESSIONS_KEPT);
+        assert_eq!((given.recorded(&key(0)), given.recorded(&key(1))), (0, 2));
+    }
 }
