@@ -59,18 +59,18 @@ impl Engine {
             store.set_calibration(model, &text)?;
         }
         self.moments.models = self.counters.give_version();
-        self.models.calibrations.insert(model.to_owned(), calibration);
+        self.models.keep(model, calibration);
         Ok(calibration)
     }
 
-    fn calibration(&mut self, model: &str) -> Result<Calibration, EngineError> {
+    pub(super) fn calibration(&mut self, model: &str) -> Result<Calibration, EngineError> {
         if let Some(known) = self.models.calibrations.get(model) {
             return Ok(*known);
         }
         let stored = self.store.read().calibration(model)?;
         let calibration =
             stored.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        self.models.calibrations.insert(model.to_owned(), calibration);
+        self.models.keep(model, calibration);
         Ok(calibration)
     }
 }
