@@ -2234,14 +2234,16 @@ THEN is as in `contexture--add'."
 ;;;; Secrets
 
 (defconst contexture--secret-names
-  '("*.age" "*.asc" "*.gpg" "*.jks" "*.kdb" "*.kdbx" "*.key" "*.keystore" "*.p12" "*.p8"
-    "*.pem" "*.pfx" "*.pgp" "*.ppk" "*.tfvars" "*_dsa" "*_ecdsa" "*_ed25519" "*_rsa" ".boto"
-    ".dockercfg" ".env" ".env.*" ".envrc" ".git-credentials" ".htpasswd" ".my.cnf"
-    ".mylogin.cnf" ".npmrc" ".pgpass" ".pypirc" ".s3cfg" ".terraformrc" ".vault-token"
-    ".yarnrc.yml" "_netrc" "application_default_credentials.json" "authinfo" "credentials"
-    "credentials.*" "kubeconfig" "local.settings.json" "netrc"
-    "secrets.json" "secrets.toml" "secrets.yaml" "secrets.yml" "service-account*"
-    "terraform.tfstate" "terraform.tfstate.*")
+  '("*.age" "*.asc" "*.env" "*.gpg" "*.jks" "*.kdb" "*.kdbx" "*.key" "*.keystore"
+    "*.kubeconfig" "*.ovpn" "*.p12" "*.p8" "*.pem" "*.pfx" "*.pgp" "*.pkcs12" "*.ppk"
+    "*.tfvars" "*.tfvars.json" "*_dsa" "*_ecdsa" "*_ed25519" "*_key" "*_rsa" ".boto"
+    ".dev.vars*" ".dockercfg" ".env*" ".flaskenv" ".git-credentials" ".htpasswd"
+    ".my.cnf" ".mylogin.cnf" ".npmrc" ".pgpass" ".pypirc" ".s3cfg" ".sentryclirc"
+    ".terraformrc" ".vault-token" ".vault_pass*" ".yarnrc.yml" "_netrc"
+    "application_default_credentials.json" "auth.json" "authinfo" "credentials"
+    "credentials.*" "kubeconfig" "kubeconfig.yaml" "kubeconfig.yml" "local.settings.json"
+    "netrc" "rclone.conf" "secrets.json" "secrets.toml" "secrets.yaml" "secrets.yml"
+    "service-account*" "terraform.tfstate" "terraform.tfstate.*" "wp-config.php")
   "Globs for names of files that usually hold passwords, keys or tokens.
 They are in lower case; a star is only at the beginning or the end.  The
 server has the same lists.")
