@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
+use serde::de::IgnoredAny;
 
 use super::FileError;
 use super::read::{DEFAULT_MAX_FILE_BYTES, load, open, refused, size_of_regular};
@@ -213,9 +214,10 @@ pub(crate) fn opencode_session(path: &Path) -> Result<Option<String>, FileError>
     let Some(places) = OpencodePlaces::of(path) else { return Ok(None) };
     let mut bytes = 0;
     let mut text = |file: &Path| match load(file, LARGEST_WHOLE - bytes) {
+        // Each text becomes a part of another, so that it must be whole by itself.
         Ok(text) => {
             bytes += text.len() as u64;
-            Ok(Some(text))
+            Ok(Some(text).filter(|text| serde_json::from_str::<IgnoredAny>(text).is_ok()))
         }
         Err(FileError::TooLarge { bytes: more, .. }) => Err(FileError::TooLarge {
             path: path.to_owned(),
@@ -274,10 +276,11 @@ fn found(folder: &Path, text: &str, file: &Path) -> PathBuf {
     own.unwrap_or_else(|| folder.join(file.file_stem().unwrap_or_default()))
 }
 
-/// Returns the JSON files in a folder, sorted by name, which is their age.
+/// Returns the JSON files in a folder, sorted by name, which is their age. Follows no links.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let paths = entries.map(|entry| entry.path());
+    let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let paths = files.map(|entry| entry.path());
     let mut paths: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
     paths.sort();
@@ -315,6 +318,8 @@ mod tests {
             ("session/p/copy.json", "{\"id\":\"ses_1\"}"),
             ("session/p/out.json", "{\"id\":\"../chats\"}"),
             ("chats/chats/s.json", "{}"),
+            ("message/ses_1/msg_4.json", "{\"id\":4},\"parts\":[]},{\"info\":{\"id\":5}"),
+            ("part/msg_1/f.json", "{\"id\":6},{\"id\":7}"),
         ] {
             std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
             std::fs::write(at(name), text).unwrap();
@@ -322,7 +327,13 @@ mod tests {
         for pipe in ["message/ses_1/msg_2.json", "part/msg_1/b.json", "chats/.project_root"] {
             crate::system::make_fifo(at(pipe));
         }
-        std::os::unix::fs::symlink("/dev/zero", at("part/msg_1/c.json")).unwrap();
+        for (target, link) in [
+            ("/dev/zero".into(), "part/msg_1/c.json"),
+            (at("chats/chats/s.json"), "part/msg_1/e.json"),
+            (at("chats/chats/s.json"), "message/ses_1/msg_3.json"),
+        ] {
+            std::os::unix::fs::symlink(target, at(link)).unwrap();
+        }
         let session = at("session/p/ses_1.json");
         let expected = r#"{"info":{"id":1},"messages":[{"info":{"id":2},"parts":[{"id":3}]}]}"#;
         assert_eq!(opencode_session(&session).unwrap().as_deref(), Some(expected));
