@@ -69,11 +69,6 @@ pub(super) fn run(
     command.args(["--no-pager", "--literal-pathspecs"]);
     command.args(INERT.iter().flat_map(|setting| ["-c", setting]));
     command.args(arguments).arg("--");
-    for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"GIT_") {
-            command.env_remove(name);
-        }
-    }
     command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "none");
     let begun = Instant::now();

@@ -36,12 +36,40 @@ pub(super) enum ProgramFailure {
     Failed,
 }
 
-/// Runs a program with `input`, and returns what it prints. The program ends with this one.
+/// Variables of the environment that a program gets, and those that begin with `LC_`. The others may
+/// be keys, or tell the program to read or run something else.
+const VARIABLES: &[&str] = &[
+    "DYLD_FALLBACK_LIBRARY_PATH",
+    "HOME",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+];
+
+/// Returns whether a program gets a variable of the environment.
+fn is_given(name: &std::ffi::OsStr) -> bool {
+    let name = name.to_str().unwrap_or_default();
+    VARIABLES.contains(&name) || name.starts_with("LC_")
+}
+
+/// Runs a program with `input`, and returns what it prints. The program ends with this one. Of the
+/// environment, it gets [`VARIABLES`] and what the command sets.
 pub(super) fn printed(
     mut command: Command,
     input: &[u8],
     limits: &ProgramLimits,
 ) -> Result<Vec<u8>, ProgramFailure> {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !is_given(name)) {
+        // What the command itself sets stays.
+        if !command.get_envs().any(|(set, _)| set == name) {
+            command.env_remove(name);
+        }
+    }
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = spawn_bound(&mut command).map_err(|_| ProgramFailure::NotStarted)?;
@@ -86,5 +114,30 @@ pub(super) fn printed(
         _ if text.len() as u64 > most => Err(ProgramFailure::TooMuch),
         true => Ok(text),
         false => Err(ProgramFailure::Failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_no_keys() {
+        let limits = ProgramLimits {
+            time: Duration::from_secs(60),
+            silence: Duration::from_secs(60),
+            memory: 1 << 30,
+            output: 1 << 20,
+        };
+        let mut command = Command::new("env");
+        command.env("GIT_OPTIONAL_LOCKS", "0");
+        let told = String::from_utf8(printed(command, b"", &limits).unwrap()).unwrap();
+        let names: Vec<&str> =
+            told.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        assert!(names.contains(&"PATH") && names.contains(&"GIT_OPTIONAL_LOCKS"), "{names:?}");
+        // Cargo sets some variables for each test, which stand for all others.
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let more: Vec<_> = names.iter().filter(|name| !is_given(name.as_ref())).collect();
+        assert_eq!(more, [&"GIT_OPTIONAL_LOCKS"]);
     }
 }
