@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
+use super::sqlite::set_inert;
 
 /// Maximum size of a text in the database, and of a session that is read from it, in bytes.
 const LARGEST_TEXT: i32 = 256 << 20;
@@ -57,14 +57,7 @@ fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Str
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
-    for (setting, is_on) in [
-        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
-        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
-        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
-        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
-    ] {
-        db.set_db_config(setting, is_on)?;
-    }
+    set_inert(&db)?;
     db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_TEXT)?;
     let mut checks = 0;
     let is_over = move || {

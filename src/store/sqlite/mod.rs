@@ -18,7 +18,7 @@ use rusqlite::{Connection, params};
 use self::hashes::Damage;
 pub use self::hashes::schema_number;
 pub(crate) use self::open::check_file;
-pub(super) use self::open::{Image, copy_file, refuse_other};
+pub(super) use self::open::{Image, copy_file, refuse_other, set_inert};
 use self::place::StoreFiles;
 use super::folder::Finding;
 use super::tables::{ITEM_COLUMNS, Statements, columns, slot_of};

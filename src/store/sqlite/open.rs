@@ -109,6 +109,7 @@ impl SqliteStore {
         db.set_prepared_statement_cache_capacity(128);
         let damage = Damage::default();
         let set_up = |db: &mut Connection| -> Result<i64, rusqlite::Error> {
+            set_inert(db)?;
             hashes::define(db, &damage)?;
             db.pragma_update(None, "journal_mode", "WAL")?;
             db.pragma_update(None, "synchronous", "NORMAL")?;
@@ -173,6 +174,7 @@ impl Image {
                     Connection::open_with_flags(immutable(path), flags)?
                 }
             };
+            set_inert(&db)?;
             db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
             db.pragma_update(None, "temp_store", "MEMORY")?;
@@ -205,12 +207,14 @@ impl Image {
 
     /// Reads the counters, after a check that the definitions of the tables are as they were made.
     pub(crate) fn counters(&self) -> Result<Counters, StoreError> {
-        let read = || -> Result<(i32, i32), rusqlite::Error> {
-            let made = self.db.pragma_query_value(None, "application_id", |row| row.get(0))?;
-            Ok((made, hashes::schema_number(&self.db)?))
+        let read = || -> Result<bool, rusqlite::Error> {
+            let made: i32 = self.db.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            // Whoever adds a trigger or a view can also write the number that belongs to it.
+            let sql = "SELECT count(*) FROM sqlite_schema WHERE type NOT IN ('table', 'index')";
+            let others: i64 = self.db.query_row(sql, [], |row| row.get(0))?;
+            Ok(others == 0 && made == hashes::schema_number(&self.db)?)
         };
-        let (made, found) = read().map_err(open_error(&self.path))?;
-        match made == found {
+        match read().map_err(open_error(&self.path))? {
             true => counters(&self.db).map_err(|error| match error {
                 StoreError::Write(error) => open_error(&self.path)(error),
                 error => error,
@@ -240,6 +244,20 @@ impl Image {
         self.counters()?;
         self.check()
     }
+}
+
+/// Keeps a database from running what its schema says: triggers, views, and functions that do more
+/// than compute. A file may be another's: a backup, or what another program made.
+pub(in super::super) fn set_inert(db: &Connection) -> Result<(), rusqlite::Error> {
+    for (setting, is_on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+    ] {
+        db.set_db_config(setting, is_on)?;
+    }
+    Ok(())
 }
 
 fn has_wal(path: &Path) -> bool {
@@ -293,6 +311,7 @@ fn beside(path: &Path) -> Result<(Connection, Damage), StoreError> {
     let open = || -> Result<Connection, rusqlite::Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(path, flags)?;
+        set_inert(&db)?;
         hashes::define(&db, &damage)?;
         Ok(db)
     };

@@ -331,3 +331,47 @@ fn each_column_of_each_table_is_hashed() {
         assert_eq!(made.matches(&hashed).count(), 2, "{table}: {hashed}");
     }
 }
+
+/// A backup may come from somebody else, and so may a state.
+#[test]
+fn what_a_schema_says_is_not_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Files::new(dir.path());
+    let mut store = SqliteStore::open(&files, None).unwrap();
+    talk(&mut store, 1, "words");
+    commit(&mut store);
+    let tables: Vec<String> = store
+        .db
+        .rows("SELECT name FROM sqlite_schema WHERE sql LIKE '%intact%'", [], |row| row.get(0))
+        .unwrap();
+    drop(store);
+    assert!(tables.len() > 20, "{tables:?}");
+    let whole = std::fs::read(files.database()).unwrap();
+    let mut all = vec!["CREATE VIEW other AS SELECT 1".to_owned()];
+    for table in &tables {
+        all.extend(["BEFORE INSERT", "AFTER INSERT", "BEFORE UPDATE", "AFTER DELETE"].map(
+            |when| {
+                format!(
+                    "CREATE TRIGGER other {when} ON {table} BEGIN
+                 SELECT RAISE(ABORT, 'a trigger ran'); DELETE FROM message; END"
+                )
+            },
+        ));
+    }
+    for sql in &all {
+        std::fs::write(files.database(), &whole).unwrap();
+        let db = Connection::open(files.database()).unwrap();
+        hashes::define(&db, &Damage::default()).unwrap();
+        db.execute_batch(sql).unwrap();
+        // Whoever adds it can also write the number by which a change is found.
+        db.pragma_update(None, "application_id", schema_number(&db).unwrap()).unwrap();
+        drop(db);
+        let checked = Image::open(&files.database()).and_then(|image| image.check_whole());
+        assert!(matches!(checked, Err(StoreError::Damaged(_))), "{sql}: {checked:?}");
+        // It does nothing even where nobody looks.
+        let mut store = SqliteStore::open(&files, None).unwrap();
+        talk(&mut store, 2, "words");
+        commit(&mut store);
+        assert_eq!(held(&mut store), (2, 3, 2), "{sql}");
+    }
+}
