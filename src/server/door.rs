@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::auth::{Admission, SecretHash};
-use super::guests::Guest;
+use super::guests::{GuessTurn, Guest};
 use crate::rpc::Access;
 use crate::wire::frame::LONGEST_FIRST_LINE;
 
@@ -57,6 +57,14 @@ impl Door {
         match &self.guest {
             Some(guest) => guest.sent_away().await,
             None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the next line or payload may be looked at; only a required secret has to wait.
+    pub(super) async fn turn(&self) -> Option<GuessTurn> {
+        match &self.guest {
+            Some(guest) if self.is_pending() => Some(guest.turn_to_guess().await),
+            _ => None,
         }
     }
 

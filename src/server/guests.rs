@@ -4,10 +4,13 @@
 //! what strangers do, without letting them fill the log. Knows nothing of messages.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Resource, geteuid, getrlimit};
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::system::peer_user;
@@ -24,8 +27,15 @@ const SHARE_OF_ALL: u64 = 2;
 /// Share of the descriptors of this process that guests may take.
 const SHARE_OF_GUESTS: u64 = 8;
 
+/// Time after a wrong secret of a peer before another secret of the same peer is looked at.
+const GUESS_TIME: Duration = Duration::from_secs(1);
+/// Number of peers with wrong secrets at which those are forgotten whose time is over.
+const MOST_GUESSERS: usize = 1024;
+/// Number of low bits of an IPv6 address that the owner of a network chooses freely.
+const BITS_OF_A_HOST: u32 = 64;
+
 /// The other end of a connection over TCP or HTTP, as far as the system tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RemotePeer {
     /// The user that the server runs as, on this machine.
     Own,
@@ -45,6 +55,17 @@ impl RemotePeer {
             None => Self::Address(peer.ip().to_canonical()),
         }
     }
+
+    /// Returns the peer that stands for all that one network can pretend to be.
+    fn network(self) -> Self {
+        match self {
+            Self::Address(IpAddr::V6(address)) => {
+                let bits = address.to_bits() >> BITS_OF_A_HOST << BITS_OF_A_HOST;
+                Self::Address(Ipv6Addr::from_bits(bits).into())
+            }
+            peer => peer,
+        }
+    }
 }
 
 /// The connections over TCP and HTTP. Clones share the same connections.
@@ -58,6 +79,22 @@ struct Places {
     guests: BTreeMap<u64, (RemotePeer, CancellationToken)>,
     /// Number of open connections that are no longer guests.
     known: usize,
+    /// Peers that sent a wrong secret, or are about to send one.
+    guessers: BTreeMap<RemotePeer, Arc<NextGuess>>,
+}
+
+/// Time at which the next secret of a peer is looked at. Whoever holds the lock is the next.
+type NextGuess = tokio::sync::Mutex<Instant>;
+
+/// The turn of a guest to have its secret looked at. No other secret of its peer is looked at
+/// meanwhile.
+pub(crate) struct GuessTurn(OwnedMutexGuard<Instant>);
+
+impl GuessTurn {
+    /// Records that the secret was wrong.
+    pub(crate) fn note_wrong(mut self) {
+        *self.0 = Instant::now() + GUESS_TIME;
+    }
 }
 
 /// The place of a connection, which is free again when the value is dropped.
@@ -65,6 +102,7 @@ struct Places {
 pub(crate) struct Guest {
     all: Guests,
     number: u64,
+    peer: RemotePeer,
     sent_away: CancellationToken,
 }
 
@@ -92,7 +130,7 @@ impl Guests {
         places.number += 1;
         let (number, sent_away) = (places.number, CancellationToken::new());
         places.guests.insert(number, (peer, sent_away.clone()));
-        Some(Guest { all: self.clone(), number, sent_away })
+        Some(Guest { all: self.clone(), number, peer, sent_away })
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
@@ -124,6 +162,28 @@ impl Guest {
     /// Returns whether the connection is still a guest.
     pub(crate) fn is_guest(&self) -> bool {
         self.all.places().guests.contains_key(&self.number)
+    }
+
+    /// Waits until the secret of the guest may be looked at: secrets of one peer are looked at one
+    /// after the other, and after a wrong one comes a pause. A right secret waits too, since it
+    /// would be told from the wrong ones by its time.
+    pub(crate) async fn turn_to_guess(&self) -> GuessTurn {
+        let next = {
+            let mut places = self.all.places();
+            if places.guessers.len() >= MOST_GUESSERS {
+                let is_over =
+                    |next: &NextGuess| next.try_lock().is_ok_and(|at| *at <= Instant::now());
+                places.guessers.retain(|_, next| !is_over(next));
+            }
+            let next = places.guessers.entry(self.peer.network());
+            Arc::clone(next.or_insert_with(|| Arc::new(NextGuess::new(Instant::now()))))
+        };
+        let turn = next.lock_owned().await;
+        // A sleep takes a moment even if its time is over.
+        if *turn > Instant::now() {
+            sleep_until(*turn).await;
+        }
+        GuessTurn(turn)
     }
 
     /// Resolves when the connection must end because another one gets its place.
@@ -208,5 +268,36 @@ mod tests {
         drop(guest);
         let places = all.places();
         assert_eq!((places.guests.len(), places.known), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn secrets_of_one_network_are_looked_at_one_after_the_other() {
+        use futures_util::FutureExt;
+        let all = Guests::default();
+        let of = |address: &str| {
+            let peer = RemotePeer::Address(address.parse().unwrap());
+            all.admit_within(peer, 100_000, 100_000).unwrap()
+        };
+        for (one, same, other) in [
+            ("192.0.2.1", "192.0.2.1", "192.0.2.2"),
+            ("2001:db8::1", "2001:db8::ffff:0:1", "2001:db8:0:1::1"),
+        ] {
+            let (one, same, other) = (of(one), of(same), of(other));
+            let turn = one.turn_to_guess().now_or_never().unwrap();
+            assert!(same.turn_to_guess().now_or_never().is_none());
+            assert!(other.turn_to_guess().now_or_never().is_some());
+            drop(turn);
+            // A right secret makes nobody wait.
+            let turn = same.turn_to_guess().now_or_never().unwrap();
+            let before = Instant::now();
+            turn.note_wrong();
+            let next = Arc::clone(&all.places().guessers[&one.peer.network()]);
+            assert!(*next.try_lock().unwrap() >= before + GUESS_TIME);
+        }
+        for number in 0..2 * MOST_GUESSERS as u32 {
+            let guest = of(&std::net::Ipv4Addr::from_bits(number).to_string());
+            drop(guest.turn_to_guess().await);
+        }
+        assert!(all.places().guessers.len() <= MOST_GUESSERS);
     }
 }

@@ -72,7 +72,19 @@ pub(super) async fn read<R: AsyncRead + Unpin>(
                     // Errors are sent as EPC until the first payload shows the protocol.
                     reader.outbox.send(Out::Speak(Dialect::Epc));
                 }
-                if !reader.frame(frame).await {
+                let turn = tokio::select! {
+                    // What need not wait is taken before anything else.
+                    biased;
+                    turn = reader.door.turn() => turn,
+                    () = ending.cancelled() => return,
+                    () = tokio::time::sleep_until(end), if patience.is_some() => return,
+                    () = reader.door.sent_away() => return,
+                };
+                let goes_on = reader.frame(frame).await;
+                if let Some(turn) = turn.filter(|_| reader.door.is_pending()) {
+                    turn.note_wrong();
+                }
+                if !goes_on {
                     return;
                 }
                 let limit = reader.door.longest(reader.server.tools().limits.max_message_bytes);
