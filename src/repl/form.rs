@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::lisp::{items, keyword, list, no_lisp, number, plist, refusal, text, texts};
-use super::{PACKAGE, ReplShared, Repls, agent_q, complete, describe, locked};
+use super::{
+    LONGEST_DIRECTORY, MessageRoom, PACKAGE, ReplShared, Repls, agent_q, complete, describe, locked,
+};
 use crate::value::Value;
 use crate::value::sexp;
 use crate::wire::dialect::{call_of, form_of};
@@ -45,19 +47,25 @@ const NOTHING: [&str; 16] = [
 
 impl Repls {
     /// Evaluates a form. Returns false if the form ends the connection.
-    pub(super) fn evaluate(&mut self, id: i64, form: LispForm, thread: &Value) -> bool {
+    pub(super) fn evaluate(
+        &mut self,
+        id: i64,
+        form: LispForm,
+        thread: &Value,
+        room: MessageRoom,
+    ) -> bool {
         let outcome = match form {
             LispForm::Datum(datum) => constant(datum),
             LispForm::Call { package, name, arguments } => match &*package {
                 editor if editor.starts_with("slynk") || editor.starts_with("swank") => {
                     let slime = editor.starts_with("swank");
-                    return self.editor_form(id, slime, &name, arguments, thread);
+                    return self.editor_form(id, (&name, slime), arguments, thread, room);
                 }
                 "agent-q" if &*name == "agent-q-get-session-info" => {
                     Ok(agent_q::info(&self.shared))
                 }
                 "agent-q" => {
-                    self.later(id, move |shared| async move {
+                    self.later(id, room, move |shared| async move {
                         let outcome = agent_q::call(&shared, &name, arguments).await;
                         shared.place.row(&shared).await;
                         outcome
@@ -75,22 +83,22 @@ impl Repls {
     fn editor_form(
         &mut self,
         id: i64,
-        slime: bool,
-        name: &str,
+        (name, slime): (&str, bool),
         arguments: Vec<Value>,
         thread: &Value,
+        room: MessageRoom,
     ) -> bool {
         let given = arguments.first().and_then(Value::as_text).unwrap_or_default().to_owned();
         match name {
             "quit-lisp" => return false,
             "create-mrepl" if let Some(Value::Int(channel)) = arguments.first() => {
-                self.create_mrepl(id, *channel);
+                self.create_mrepl(id, *channel, room);
             }
-            "create-repl" => self.create_repl(id),
-            "listener-eval" => self.listener_eval(id, &given),
+            "create-repl" => self.create_repl(id, room),
+            "listener-eval" => self.listener_eval(id, &given, room),
             "simple-completions" | "completions" | "flex-completions" | "fuzzy-completions" => {
                 let name = name.to_owned();
-                self.later(id, move |shared| async move {
+                self.later(id, room, move |shared| async move {
                     Ok(complete::answer(&shared, &name, &given).await)
                 });
             }
@@ -99,7 +107,11 @@ impl Repls {
             | "pprint-eval"
             | "eval-and-grab-output" => {
                 let grab = name == "eval-and-grab-output";
-                self.later(id, move |shared| async move { typed(&shared, &given, grab).await });
+                self.later(
+                    id,
+                    room,
+                    move |shared| async move { typed(&shared, &given, grab).await },
+                );
             }
             _ => {
                 let outcome = self.answer(slime, name, arguments, thread);
@@ -158,11 +170,14 @@ impl Repls {
         })
     }
 
-    /// Changes the directory. A relative one is in the current one.
+    /// Changes the directory, unless its name is too long. A relative one is in the current one.
     fn set_directory(&self, given: &str) {
         let mut directory = self.shared.directory();
         let is_of_home = given.starts_with('~');
-        *directory = if is_of_home { given.into() } else { directory.join(given) };
+        let next = if is_of_home { given.into() } else { directory.join(given) };
+        if next.as_os_str().len() <= LONGEST_DIRECTORY {
+            *directory = next;
+        }
     }
 
     /// Answers a function call that SLY's REPL (mREPL) sends: returns what its prompt shows, the
@@ -190,7 +205,7 @@ impl Repls {
     }
 
     /// Evaluates a form in a task of its own, which answers when the evaluation is done.
-    fn later<F>(&self, id: i64, evaluate: impl FnOnce(Arc<ReplShared>) -> F)
+    fn later<F>(&self, id: i64, room: MessageRoom, evaluate: impl FnOnce(Arc<ReplShared>) -> F)
     where
         F: Future<Output = FormOutcome> + Send + 'static,
     {
@@ -202,6 +217,7 @@ impl Repls {
                 outcome = evaluating => outcome,
             };
             shared.editor.answer(id, outcome);
+            drop(room);
         });
     }
 

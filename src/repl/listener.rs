@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::lisp::{keyword, list, number, refusal, text};
 use super::retry::{self, RetryableQuestion};
 use super::session::SessionSlot;
-use super::{PACKAGE, ReplShared, WAITING_INPUTS, command, locked};
+use super::{MessageRoom, PACKAGE, ReplShared, WAITING_INPUTS, command, locked};
 use crate::rpc::{Approval, Decision, LONGEST_END, Later, Listener, UserInput};
 use crate::value::Value;
 use crate::visible::visible;
@@ -42,10 +42,12 @@ pub(super) enum Input {
 
 /// The handle of a REPL. The REPL ends when the handle is dropped.
 pub(super) struct Repl {
-    inputs: mpsc::Sender<(Input, CancellationToken)>,
+    inputs: mpsc::Sender<(Input, CancellationToken, MessageRoom)>,
     /// Tokens that cancel inputs: first that of the current input, then those of waiting inputs.
     running: Arc<Mutex<VecDeque<CancellationToken>>>,
     output: Arc<ReplOutput>,
+    /// Room that the REPL takes as long as it is there.
+    _room: MessageRoom,
     /// Cancels the inputs once the handle is dropped.
     _ending: DropGuard,
 }
@@ -54,7 +56,7 @@ impl Repl {
     pub(super) fn begin(
         shared: Arc<ReplShared>,
         thread: i64,
-        way: OutputMode,
+        (way, _room): (OutputMode, MessageRoom),
         place: Arc<SessionSlot>,
     ) -> Self {
         let (inputs, waiting) = mpsc::channel(WAITING_INPUTS);
@@ -68,7 +70,7 @@ impl Repl {
             asked: None,
         };
         tokio::spawn(input.listen(waiting));
-        Self { inputs, running, output, _ending: ended.drop_guard() }
+        Self { inputs, running, output, _room, _ending: ended.drop_guard() }
     }
 
     /// Returns the place of the REPL's session.
@@ -76,10 +78,10 @@ impl Repl {
         &self.output.place
     }
 
-    pub(super) fn input(&self, input: Input) {
+    pub(super) fn input(&self, input: Input, room: MessageRoom) {
         let token = self.output.ended.child_token();
         locked(&self.running).push_back(token.clone());
-        if let Err(refused) = self.inputs.try_send((input, token)) {
+        if let Err(refused) = self.inputs.try_send((input, token, room)) {
             locked(&self.running).pop_back();
             let why = "too many inputs are waiting in this REPL, so this one was dropped";
             match refused.into_inner().0 {
@@ -113,8 +115,11 @@ struct ReplInput {
 }
 
 impl ReplInput {
-    async fn listen(mut self, mut waiting: mpsc::Receiver<(Input, CancellationToken)>) {
-        while let Some((input, cancelled)) = waiting.recv().await {
+    async fn listen(
+        mut self,
+        mut waiting: mpsc::Receiver<(Input, CancellationToken, MessageRoom)>,
+    ) {
+        while let Some((input, cancelled, _room)) = waiting.recv().await {
             match input {
                 Input::Greeting => self.prompt(),
                 Input::Clear => {

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::approval::Questions;
@@ -33,6 +34,12 @@ use crate::wire::message::{ReplTalk, WireError};
 
 /// Name of the Lisp package in prompts and symbols.
 const PACKAGE: &str = "contexture";
+
+/// Maximum length of the name of a directory, in bytes; no system takes a longer one.
+const LONGEST_DIRECTORY: usize = 4096;
+
+/// The room that a message takes among those of its connection, until what it began has ended.
+pub(crate) type MessageRoom = Option<OwnedSemaphorePermit>;
 
 /// The client of a REPL.
 pub(crate) trait Editor: Send + Sync {
@@ -118,14 +125,17 @@ impl Repls {
         Self { shared: Arc::new(shared), repls: BTreeMap::new(), of_slime: None, next: 1, _ending }
     }
 
-    /// Handles a message from the client. Returns false if the connection must end.
+    /// Handles a message from the client, which takes `room`. Returns false if the connection must
+    /// end.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
-    pub(crate) fn take(&mut self, talk: ReplTalk) -> bool {
+    pub(crate) fn take(&mut self, talk: ReplTalk, room: MessageRoom) -> bool {
         match talk {
-            ReplTalk::Evaluate { id, form, thread } => return self.evaluate(id, form, &thread),
-            ReplTalk::Channel { channel, message } => self.channel(channel, &message),
+            ReplTalk::Evaluate { id, form, thread } => {
+                return self.evaluate(id, form, &thread, room);
+            }
+            ReplTalk::Channel { channel, message } => self.channel(channel, &message, room),
             ReplTalk::Interrupt { thread } => self.interrupt(&thread),
             ReplTalk::Answer { tag, value } => self.shared.questions.answered(&tag, &value),
         }
@@ -135,52 +145,52 @@ impl Repls {
     /// Begins a REPL that shows its output in the given way, and returns its number. The first REPL
     /// uses the connection's session; while it is open, each further REPL uses a session of its
     /// own.
-    fn begin(&mut self, way: OutputMode) -> i64 {
+    fn begin(&mut self, way: OutputMode, room: MessageRoom) -> i64 {
         let number = self.next;
         self.next += 1;
         let taken = self.repls.values().any(|repl| Arc::ptr_eq(repl.place(), &self.shared.place));
         let place = if taken { Arc::default() } else { Arc::clone(&self.shared.place) };
-        let repl = Repl::begin(Arc::clone(&self.shared), number, way, place);
+        let repl = Repl::begin(Arc::clone(&self.shared), number, (way, room), place);
         self.repls.insert(number, repl);
         number
     }
 
-    fn create_mrepl(&mut self, id: i64, channel: i64) {
-        let number = self.begin(OutputMode::Channel(channel));
+    fn create_mrepl(&mut self, id: i64, channel: i64, room: MessageRoom) {
+        let number = self.begin(OutputMode::Channel(channel), room);
         let numbers = list([Value::Int(number), Value::Int(number)]);
         // The answer goes first, so that a prompt formatter of the buffer is ready for the first
         // prompt.
         self.shared.editor.answer(id, Ok(numbers));
-        self.input(number, Input::Greeting);
+        self.input(number, Input::Greeting, None);
     }
 
-    fn create_repl(&mut self, id: i64) {
+    fn create_repl(&mut self, id: i64, room: MessageRoom) {
         if let Some(old) = self.of_slime.take() {
             self.repls.remove(&old);
         }
-        self.of_slime = Some(self.begin(OutputMode::TopLevel));
+        self.of_slime = Some(self.begin(OutputMode::TopLevel, room));
         self.shared.editor.answer(id, Ok(list([text(PACKAGE), text(PACKAGE)])));
     }
 
     /// Handles a text that was typed in SLIME's REPL. The answer follows when the turn or command
     /// has ended.
-    fn listener_eval(&mut self, id: i64, typed: &str) {
+    fn listener_eval(&mut self, id: i64, typed: &str, room: MessageRoom) {
         let Some(number) = self.of_slime else {
             let error = refusal("there is no REPL yet: create one with create-repl");
             return self.shared.editor.answer(id, Err(error));
         };
         // SLIME adds a newline to the typed text.
         let typed = typed.strip_suffix('\n').unwrap_or(typed);
-        self.input(number, Input::Text { text: typed.to_owned(), answer: Some(id) });
+        self.input(number, Input::Text { text: typed.to_owned(), answer: Some(id) }, room);
     }
 
-    fn channel(&mut self, channel: i64, message: &[Value]) {
+    fn channel(&mut self, channel: i64, message: &[Value], room: MessageRoom) {
         let Some(Value::Keyword(what)) = message.first() else { return };
         match (&**what, message.get(1)) {
             ("process", Some(Value::Str(text))) => {
-                self.input(channel, Input::Text { text: text.clone(), answer: None });
+                self.input(channel, Input::Text { text: text.clone(), answer: None }, room);
             }
-            ("clear-repl-history", _) => self.input(channel, Input::Clear),
+            ("clear-repl-history", _) => self.input(channel, Input::Clear, room),
             ("teardown", _) => drop(self.repls.remove(&channel)),
             _ => {
                 let said = format!("unknown REPL message :{what}");
@@ -189,9 +199,9 @@ impl Repls {
         }
     }
 
-    fn input(&mut self, number: i64, input: Input) {
+    fn input(&mut self, number: i64, input: Input, room: MessageRoom) {
         if let Some(repl) = self.repls.get(&number) {
-            repl.input(input);
+            repl.input(input, room);
         }
     }
 

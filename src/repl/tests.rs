@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::*;
 use crate::rpc::{Approval, Later, Listener, Peer, UserInput};
@@ -116,8 +116,12 @@ impl Client {
 
     /// Sends a message. Returns whether the connection continues.
     fn say(&mut self, message: &str) -> bool {
+        self.say_in(message, None)
+    }
+
+    fn say_in(&mut self, message: &str, room: MessageRoom) -> bool {
         match Dialect::Slynk.decode(message.as_bytes()) {
-            Incoming::Talk(talk) => self.repls.take(talk),
+            Incoming::Talk(talk) => self.repls.take(talk, room),
             other => panic!("{message}: {other:?}"),
         }
     }
@@ -404,5 +408,41 @@ fn more_is_said_once_the_client_has_shown_what_was_said() {
         }
         client.say("(:emacs-pong 1 1)");
         client.expect(["(:channel-send 1 (:write-string \"two\"))"]).await;
+    });
+}
+
+#[test]
+fn what_a_message_begins_keeps_its_room_until_its_end() {
+    run(async |mut client| {
+        let room = Arc::new(Semaphore::new(10));
+        let taken = || room.clone().try_acquire_owned().ok();
+        client.say_in("(:emacs-rex (slynk-mrepl:create-mrepl 7) nil t 1)", taken());
+        client.say_in("(:emacs-channel-send 1 (:process \"wait\"))", taken());
+        client.say_in("(:emacs-channel-send 1 (:process \"more\"))", taken());
+        // An answer at once, and a REPL that is not there.
+        client.say_in("(:emacs-rex (slynk:connection-info) nil t 2)", taken());
+        client.say_in("(:emacs-channel-send 99 (:process \"lost\"))", taken());
+        assert_eq!(room.available_permits(), 7);
+        client.say("(:emacs-channel-send 1 (:teardown))");
+        while room.available_permits() < 10 {
+            tokio::task::yield_now().await;
+        }
+        client.say_in("(:emacs-rex (slynk:interactive-eval \"17\") nil t 3)", taken());
+        assert_eq!(room.available_permits(), 9);
+        while room.available_permits() < 10 {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn the_name_of_the_directory_does_not_grow() {
+    run(async |mut client| {
+        for _ in 0..LONGEST_DIRECTORY {
+            client.say("(:emacs-rex (slynk:set-default-directory \"deep\") nil t 1)");
+        }
+        assert!(client.repls.shared.directory().as_os_str().len() <= LONGEST_DIRECTORY);
+        client.say("(:emacs-rex (slynk:set-default-directory \"/tmp\") nil t 2)");
+        assert_eq!(client.repls.shared.directory().as_os_str(), "/tmp");
     });
 }

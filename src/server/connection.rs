@@ -16,7 +16,7 @@ use super::dispatch::{Inside, dispatch};
 use super::door::Door;
 use super::guests::{Guest, warn_of};
 use super::outbox::OutboxWriter;
-use super::reader::{ClientReader, ROOM_UNIT, read};
+use super::reader::{ClientReader, permits, read};
 use super::running::RunningCalls;
 use crate::rpc;
 use crate::rpc::limits::WAITING_CALLS;
@@ -48,7 +48,7 @@ pub(super) async fn serve(
     let dispatching =
         dispatch(server.clone(), outbox.clone(), running.clone(), gone.clone(), waiting);
     let mut dispatcher = tokio::spawn(dispatching);
-    let room = Arc::new(Semaphore::new(2 * limit / ROOM_UNIT + 1));
+    let room = Arc::new(Semaphore::new(permits(limit)));
     let door = Door::new(admission, server.secret.clone()).with_guest(guest);
     let (decoder, access) = (decoder(&door, limit), door.access());
     let (engine, caller) = (server.tools().engine.clone(), calls.downgrade());

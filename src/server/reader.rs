@@ -19,17 +19,26 @@ use super::outbox::{Out, Outbox};
 use super::running::RunningCalls;
 use super::settle::{LARGE_MESSAGE, defect};
 use crate::engine::{Caller, EngineError};
-use crate::repl::Repls;
-use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES};
+use crate::repl::{MessageRoom, Repls};
+use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES, WAITING_CALLS};
 use crate::rpc::{self, CallCancelled, MethodCall, Step, engine_error, spelled};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{Frame, GuardedDecoder, MessageEnds, show_header};
 use crate::wire::message::{Incoming, Request, WireError};
 
-/// Size in bytes of one permit of the semaphore that bounds a client's queued and running calls.
-/// All permits together stand for twice the bytes of the largest message.
-pub(super) const ROOM_UNIT: usize = 1 << 10;
+/// Size in bytes of one permit of the semaphore that bounds what a client's queued and running calls
+/// and evaluations take.
+const ROOM_UNIT: usize = 1 << 10;
+/// Number of bytes that a message to a REPL counts for beside its length: what it begins is a task.
+const EVALUATION_BYTES: usize = 8 << 10;
+
+/// Returns the number of permits for a client: they stand for twice the bytes of the largest message,
+/// and for as many evaluations as calls may wait.
+pub(super) fn permits(largest: usize) -> usize {
+    (2 * largest + WAITING_CALLS * EVALUATION_BYTES) / ROOM_UNIT + 1
+}
+
 /// Time after the beginning of a shutdown in which new calls are still answered, with an error. A
 /// client may have sent these calls before it could know of the shutdown.
 const LAST_WORDS: Duration = Duration::from_millis(50);
@@ -205,7 +214,10 @@ impl ClientReader {
                 self.outbox.reply(id, Err(spelled(error, dialect, None)))
             }
             Incoming::Methods(id) => self.outbox.reply(id, Ok(method_rows())),
-            Incoming::Talk(talk) => return self.repls().take(talk),
+            Incoming::Talk(talk) => {
+                let room = self.room_for(bytes + EVALUATION_BYTES).await;
+                return self.repls().take(talk, room);
+            }
             Incoming::Call(request) if request.method == "cancel" => match bytes > MAX_CANCEL_BYTES
             {
                 false => self.cancel(request, dialect),
@@ -226,9 +238,7 @@ impl ClientReader {
                 let cancelled = Arc::new(self.gone.child_token());
                 self.running.remember(&request, &cancelled);
                 let access = self.door.access();
-                let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
-                // The semaphore is never closed, and no message needs more permits than there are.
-                let room = self.room.clone().acquire_many_owned(units).await.ok();
+                let room = self.room_for(bytes).await;
                 let waiting = DispatchedCall {
                     request,
                     answer_to: None,
@@ -243,6 +253,13 @@ impl ClientReader {
             }
         }
         true
+    }
+
+    /// Waits for room for so many bytes among the messages of the connection.
+    async fn room_for(&self, bytes: usize) -> MessageRoom {
+        let units = u32::try_from(bytes / ROOM_UNIT + 1).unwrap_or(u32::MAX);
+        // The semaphore is never closed, and no message needs more permits than there are.
+        self.room.clone().acquire_many_owned(units).await.ok()
     }
 
     /// Returns the dialect of the connection, which the first recognized line or payload decides;
