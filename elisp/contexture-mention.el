@@ -861,8 +861,25 @@ Return nil if that is none that can be looked at."
   "Folder for pictures that a question shows and that have no file in the project.")
 
 (defvar contexture-mention--entries nil
-  "Hash table of the names in the folder of the files that are mentioned, or nil.
-A long text with many mentions would ask the disk for many more names.")
+  "What folders list while a text is read, as (ROOT . TABLE), or nil.
+TABLE is from a folder, as mentions name it, to a hash table of the names in
+it, or to t if they are not known.  A long text with many mentions would ask
+the disk for many more names.")
+
+(defvar contexture-mention--looks 0
+  "Number of files that may still be looked at while a text is read.")
+
+(defconst contexture-mention--most 200
+  "Number of mentions of a text that count; nobody writes more.")
+
+(defconst contexture-mention--most-looks 1000
+  "Maximum number of files to look at because a text may mention them.")
+
+(defconst contexture-mention--most-folders 50
+  "Maximum number of folders to list because a text may mention their files.")
+
+(defconst contexture-mention--most-names 10000
+  "Number of names in a folder above which they are not listed.")
 
 ;;;###autoload
 (defun contexture-mention-in-string (string &optional directory)
@@ -878,28 +895,68 @@ END the one after the mention.  KIND is
 
 Names of files are relative to DIRECTORY, by default the root of the
 project around this buffer.  Of files on other machines, those count that the
-machine has listed for completion: it is not asked."
-  (let ((root (file-name-as-directory
-               (expand-file-name (or directory (contexture-mention--root)))))
-        (regexp (concat contexture-mention--before "\\(@\\)[^ \t\r\n]"))
-        (contexture-mention--entries (make-hash-table :test #'equal))
-        (from 0) mentions)
-    (unless (contexture-outside--taken-p root)
-      (dolist (entry (ignore-errors (directory-files root nil nil t)))
-        (puthash entry t contexture-mention--entries)))
-    (while (string-match regexp string from)
+machine has listed for completion: it is not asked.  Only the first
+`contexture-mention--most' mentions count."
+  (let* ((root (file-name-as-directory
+                (expand-file-name (or directory (contexture-mention--root)))))
+         (regexp (concat contexture-mention--before "\\(@\\)[^ \t\r\n]"))
+         (contexture-mention--entries (cons root (make-hash-table :test #'equal)))
+         (contexture-mention--looks contexture-mention--most-looks)
+         (left contexture-mention--most)
+         (from 0) mentions)
+    (while (and (>= (cl-decf left) 0) (string-match regexp string from))
       (let* ((start (match-beginning 1))
-             (mention (contexture-mention--read string (1+ start) root)))
-        (setq from (max (1+ start) (car mention)))
+             ;; Emacs would search all of a long text for what is to come next.
+             (piece (substring string (1+ start)
+                               (min (length string) (+ start contexture-outside--longest))))
+             (mention (contexture-mention--read piece 0 root))
+             (end (+ 1 start (car mention))))
+        (setq from end)
         (when (cdr mention)
-          (push (cons start mention) mentions))))
+          (push (cons start (cons end (cdr mention))) mentions))))
     (nreverse mentions)))
 
 (defun contexture-mention--may-be-p (name)
-  "Return non-nil if NAME can be that of a file or folder that is mentioned."
+  "Return non-nil if NAME can be that of a file or folder that is mentioned.
+It cannot if one of the folders that it names does not list the next name."
   (or (null contexture-mention--entries)
-      (memq (aref name 0) '(?/ ?~ ?.))
-      (gethash (substring name 0 (string-search "/" name)) contexture-mention--entries)))
+      (contexture--remote-p (car contexture-mention--entries))
+      (let ((from 0) (may t) slash)
+        (while (and may (setq slash (string-search "/" name from)))
+          (setq may (contexture-mention--in-folder-p (substring name from slash)
+                                                     (substring name 0 from))
+                from (1+ slash)))
+        (and may (contexture-mention--in-folder-p (substring name from)
+                                                  (substring name 0 from))))))
+
+(defun contexture-mention--in-folder-p (name folder)
+  "Return non-nil if FOLDER, as a mention names it, may have a file called NAME."
+  (or (member name '("" "." ".." "~"))
+      (pcase-let* ((`(,root . ,table) contexture-mention--entries)
+                   (entries (or (gethash folder table)
+                                (puthash folder (contexture-mention--list-folder folder root table)
+                                         table))))
+        (or (eq entries t) (gethash name entries)))))
+
+(defun contexture-mention--list-folder (folder root table)
+  "Return a hash table of the names in FOLDER, relative to ROOT, or t if unknown.
+It has the beginnings of names up to a blank, too.
+TABLE has what is known of other folders, of which there may be enough."
+  (if (> (hash-table-count table) contexture-mention--most-folders) t
+    (let* ((names (make-hash-table :test #'equal))
+           (file (contexture--outside-file (if (string-empty-p folder) "./" folder) root))
+           (listed (when (and file (file-directory-p file))
+                     (condition-case nil
+                         (directory-files file nil nil t (1+ contexture-mention--most-names))
+                       (error t)))))
+      (if (or (eq listed t) (nthcdr contexture-mention--most-names listed)) t
+        (dolist (name listed names)
+          (puthash name t names)
+          ;; Names begin with these, too.
+          (let ((from 0) blank)
+            (while (setq blank (string-match-p "[ \t]" name from))
+              (setq from (1+ blank))
+              (puthash (substring name 0 from) t names))))))))
 
 (defun contexture-mention--read (string start root)
   "Return (END KIND TARGET . LINES) of the mention in STRING.
@@ -937,7 +994,8 @@ It begins at START in STRING, and is that of a file or folder below ROOT."
          (end (if (or (null slash)
                       (contexture-mention--may-be-p (substring string start (+ start slash 1))))
                   end
-                (+ start slash))))
+                (+ start slash)))
+         (end (contexture-mention--longest-begun string start end)))
     (cl-loop for stop downfrom end above start
              for name = (substring-no-properties string start stop)
              for target = (and (contexture-mention--may-be-p name)
@@ -949,13 +1007,23 @@ It begins at START in STRING, and is that of a file or folder below ROOT."
                       (if lines `(,(car lines) ,@target ,@(cdr lines))
                         (cons stop target))))))
 
+(defun contexture-mention--longest-begun (string start end)
+  "Return the end, at most END, of the longest name that may begin at START.
+After a blank in STRING, a name goes on only if one that is listed does."
+  (let ((from start) blank)
+    (while (and (setq blank (string-match-p "[ \t]" string from))
+                (< blank end)
+                (contexture-mention--may-be-p (substring string start (1+ blank))))
+      (setq from (1+ blank)))
+    (if (and blank (< blank end)) blank end)))
+
 (defun contexture-mention--lines-at (string start)
   "Return (END FIRST LAST) of the lines that STRING names at START, or nil."
-  (when (and (string-match contexture-mention--lines string start)
-             (= start (match-beginning 0)))
-    (list (match-end 0)
-          (string-to-number (match-string 1 string))
-          (string-to-number (or (match-string 2 string) (match-string 1 string))))))
+  (let ((part (substring string start (min (length string) (+ start 40)))))
+    (when (string-match (concat "\\`" contexture-mention--lines) part)
+      (list (+ start (match-end 0))
+            (string-to-number (match-string 1 part))
+            (string-to-number (or (match-string 2 part) (match-string 1 part)))))))
 
 (defun contexture-mention--boundary-p (string index)
   "Return non-nil if a name may end before INDEX in STRING.
@@ -1007,6 +1075,8 @@ A QUOTED name that is nothing else counts as the name of a file."
                   ((member name (contexture-files--list-names list))))
         (list 'file (concat root name)))
     (when-let* (((contexture-mention--may-be-p name))
+                ((or (null contexture-mention--entries)
+                     (>= (cl-decf contexture-mention--looks) 0)))
                 (file (contexture--outside-file name root)))
       (cond ((file-directory-p file) (list 'directory (file-name-as-directory file)))
             ((file-exists-p file) (list 'file file))))))
@@ -1018,7 +1088,7 @@ A QUOTED name that is nothing else counts as the name of a file."
 ;; goes along, and if it means several or none, a message says so.
 
 (defvar contexture-mention--longest-wait 1
-  "Maximum number of seconds to wait for a list of files, to tell what is meant.")
+  "Maximum number of seconds in which to tell what is meant, with a list of files.")
 
 (defvar-local contexture-mention--told nil
   "Mentions in this buffer that the user was told match nothing.")
@@ -1028,15 +1098,26 @@ A QUOTED name that is nothing else counts as the name of a file."
 CALLS, pairs (METHOD . PARAMS), add what is meant, except what is among
 ITEMS.  UNKNOWN are the mentions that match nothing, and REMARKS phrases
 about those that mean several things."
-  (let (calls unknown remarks)
-    (pcase-dolist (`(,start ,end . ,target) (contexture-mention-in-string string))
+  (let ((mentions (contexture-mention-in-string string))
+        (end-time (+ (float-time) contexture-mention--longest-wait))
+        (known (make-hash-table :test #'equal))
+        calls unknown remarks)
+    (pcase-dolist (`(,start ,end . ,target) mentions)
       (let ((mention (substring-no-properties string start end)))
         (pcase (or (contexture-mention--chosen string start mention items)
-                   (contexture-mention--meaning target items))
+                   (gethash target known)
+                   (puthash target
+                            (or (if (> (float-time) end-time)
+                                    "is one of too many mentions, so it is only text"
+                                  (contexture-mention--meaning target items))
+                                'held)
+                            known))
           ('unknown (cl-pushnew mention unknown :test #'equal))
           ((and (pred stringp) remark)
            (cl-pushnew (concat mention " " remark) remarks :test #'equal))
           ((and (pred consp) call) (cl-pushnew call calls :test #'equal)))))
+    (when (= (length mentions) contexture-mention--most)
+      (push (format "only the first %d mentions count" contexture-mention--most) remarks))
     (list (and (eq contexture-mention-action 'add) (nreverse calls))
           (nreverse unknown) (nreverse remarks))))
 

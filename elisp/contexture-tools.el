@@ -1069,6 +1069,13 @@ secrets.  Return a function that ends the search."
                 unless (contexture--secret-file-p name)
                 collect (string-join (cons name more) ":"))))))
 
+(defconst contexture-tools-emacs--longest-pattern 255
+  "Maximum number of characters of a pattern for names of files.")
+
+(defconst contexture-tools-emacs--most-stars 8
+  "Maximum number of stars in a pattern for names of files.
+Comparing many names with more would hold Emacs.")
+
 (defconst contexture-tools-emacs--most-names 4000000
   "Number of characters of names of files after which to stop listing files.")
 
@@ -1079,6 +1086,10 @@ secrets.  Return a function that ends the search."
 PATTERN is a part of the name or a glob, or nil for all files.  Return a
 function that ends the search."
   (let ((matches (contexture-tools-emacs--glob (or pattern ""))))
+    (when (or (> (length pattern) contexture-tools-emacs--longest-pattern)
+              (> (cl-count ?* pattern) contexture-tools-emacs--most-stars))
+      (error "The pattern is too long: at most %d characters and %d stars"
+             contexture-tools-emacs--longest-pattern contexture-tools-emacs--most-stars))
     (contexture-tools-emacs--lines
      done "no file of the project has such a name"
      (if-let* ((root (contexture-tools-emacs--git)))

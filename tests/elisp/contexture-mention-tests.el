@@ -490,14 +490,24 @@ M-x contexture-add-file adds it")
   (contexture-test-in-directory
    (lambda ()
      (contexture-test-file "here/a b.txt")
-     (let ((text (concat (apply #'concat (make-list 300 "@gone/x y @other z ")) "@here/a b.txt"))
-           (asked 0))
-       (cl-letf* ((look (symbol-function 'contexture--outside-file))
-                  ((symbol-function 'contexture--outside-file)
-                   (lambda (&rest arguments) (cl-incf asked) (apply look arguments))))
-         (should (equal (nth 3 (car (last (contexture-mention-in-string text default-directory))))
-                        (expand-file-name "here/a b.txt"))))
-       (should (< asked 50))))))
+     (dolist (unit (list "@gone/x y @other z " "@other " "@here/a @here/a c " "@./here/a c "
+                         "@here/../here/./a c d e f g " "@~/x y z " "@/tmp/a b c d e f "
+                         (concat "@" (make-string 199 ?a) " ") "@a:1 " "@\"gone/x y\" "))
+       (let ((text (concat (apply #'concat (make-list 60 unit)) "@here/a b.txt"))
+             (asked 0))
+         (cl-letf* ((look (symbol-function 'contexture--outside-file))
+                    ((symbol-function 'contexture--outside-file)
+                     (lambda (&rest arguments) (cl-incf asked) (apply look arguments))))
+           (should (equal (nth 3 (car (last (contexture-mention-in-string
+                                             text default-directory))))
+                          (expand-file-name "here/a b.txt")))
+           (unless (string-prefix-p "@\"" unit)
+             (should (< asked 50)))
+           ;; Of a text with very many, only the first count.
+           (should (= contexture-mention--most
+                      (length (contexture-mention-in-string
+                               (apply #'concat (make-list 2000 unit)) default-directory))))
+           (should (< asked (* 3 contexture-mention--most-looks)))))))))
 
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)

@@ -515,6 +515,11 @@ What it was called with is in `changed', in an order that has the last first."
       (should (equal (funcall result) '("ok" nil)))
       (should (equal changed (list to))))))
 
+(ert-deftest contexture-tools-refuse-patterns-that-take-long ()
+  (dolist (pattern (list (make-string 256 ?a) (apply #'concat (make-list 20 "*?a"))
+                         (make-string 9 ?*)))
+    (should-error (contexture-tools-emacs--files #'ignore pattern))))
+
 ;; What is typed while a question comes, or twice by mistake, decides nothing.
 (ert-deftest contexture-tools-questions-are-read-before-they-are-answered ()
   (dolist (decide '(contexture-tools-allow contexture-tools-refuse))
