@@ -661,6 +661,7 @@ buffer to update, or nil to pop to one."
     (if messages
         (progn
           (apply #'insert (mapcar #'contexture-conversations--message-text messages))
+          (contexture--shorten-lines "in it")
           (contexture--show-hidden))
       (insert "There is no message yet.  "
               (contexture-conversations--key 'contexture-conversation-add-message)
@@ -758,6 +759,7 @@ are parameters of `get-messages'."
                revert-buffer-function #'ignore)
          (erase-buffer)
          (apply #'insert (mapcar #'contexture-conversations--message-text messages))
+         (contexture--shorten-lines "in it")
          (contexture--show-hidden)
          (goto-char (point-min)))
        (pop-to-buffer buffer)))))
@@ -914,6 +916,7 @@ The hit is at point, or where EVENT, a click, is."
          (let ((inhibit-read-only t))
            (erase-buffer)
            (insert (contexture--visible (plist-get exported :text) t))
+           (contexture--shorten-lines "in it")
            (goto-char (point-min))))
        (pop-to-buffer buffer)))))
 

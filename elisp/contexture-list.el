@@ -1481,6 +1481,7 @@ If its source is gone, show the item's text."
     (contexture--choose-evil-state 'emacs t)
     (let ((inhibit-read-only t))
       (contexture-list-item--insert item)
+      (contexture--shorten-lines "in it")
       (ignore-errors
         (font-lock-set-defaults)
         (contexture--draw-code (point-min) (point-max)))
@@ -2433,7 +2434,7 @@ a context.  If this buffer's context is empty, another one is offered.
         (line (line-number-at-pos)))
     (erase-buffer)
     (insert (plist-get rendered :text))
-    (contexture-preview--shorten-lines)
+    (contexture--shorten-lines "sent")
     (contexture--show-hidden)
     (goto-char (contexture--line-position line))
     (set-buffer-modified-p nil)
@@ -2441,25 +2442,6 @@ a context.  If this buffer's context is empty, another one is offered.
           (contexture--header-line
            (contexture--capitalized (contexture--label contexture-context)) ", "
            (contexture--rendered-size rendered)))))
-
-(defconst contexture-preview--longest-line 4000
-  "Maximum number of characters of a line that is shown whole.
-Emacs takes long to display longer ones.")
-
-(defun contexture-preview--shorten-lines ()
-  "Replace the middle of each long line of this buffer with a note."
-  (let ((shown (/ contexture-preview--longest-line 2)))
-    (save-excursion
-      (goto-char (point-min))
-      (while (not (eobp))
-        (let ((hidden (- (line-end-position) (point) (* 2 shown))))
-          (when (> hidden 0)
-            (forward-char shown)
-            (delete-region (point) (+ (point) hidden))
-            (insert (propertize (format "[… %s more characters of this line are sent …]"
-                                        (contexture--number hidden))
-                                'face 'shadow 'font-lock-face 'shadow))))
-        (forward-line)))))
 
 (defun contexture-preview--changed (method params)
   "Show the context again if METHOD with PARAMS says that it changed."

@@ -503,6 +503,28 @@ Its text stays the same, so that it still names the same thing."
                              shown)))
       shown)))
 
+(defconst contexture--longest-line 4000
+  "Maximum number of characters of a line that is shown whole.
+Emacs takes long to display longer ones.")
+
+(defun contexture--shorten-lines (word)
+  "Replace the middle of each long line of this buffer with a note.
+WORD says what becomes of that, such as \"sent\"."
+  (let ((shown (/ contexture--longest-line 2)))
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (let ((hidden (- (line-end-position) (point) (* 2 shown))))
+          (when (> hidden 0)
+            (forward-char shown)
+            (delete-region (point) (+ (point) hidden))
+            (insert (apply #'propertize
+                           (format "[… %s more characters of this line are %s …]"
+                                   (contexture--number hidden) word)
+                           'face 'shadow 'font-lock-face 'shadow
+                           (text-properties-at (1- (point)))))))
+        (forward-line)))))
+
 (defvar-local contexture-visible--shown 0
   "Number of hidden characters that this buffer displays as escapes.")
 

@@ -478,6 +478,46 @@ An answer that is nil takes the default."
       (contexture-conversation-transcript-toggle-log)
       (llm-ert-wait-for (not (string-match-p "lost words" (buffer-string)))))))
 
+(ert-deftest contexture-long-lines-are-shown-in-part ()
+  "Emacs takes long to display them, in whatever buffer."
+  (let* ((line (concat "begin" (make-string 300000 ?x) "end"))
+         (message (list :id "msg-1" :role :user :content line :tokens 1)))
+    (save-window-excursion
+      (cl-letf (((symbol-function 'contexture-conversations--call)
+                 (lambda (_ _ then) (funcall then (list message))))
+                ((symbol-function 'contexture-request-async)
+                 (lambda (_ _ &rest keys)
+                   (funcall (plist-get keys :success) (list :session "s" :text line)))))
+        (dolist (show `((,contexture-list--item-buffer
+                         . ,(lambda () (contexture-list-item--display
+                                        (list :content line :metadata '(:mode "js-mode")))))
+                        (,contexture-conversations--message-buffer
+                         . ,(lambda () (contexture-conversations--show-messages "s" nil)))
+                        ("*contexture: shared*"
+                         . ,(lambda () (contexture-conversations--show-shared '(:id "hub-1"))))
+                        (,contexture-preview-buffer
+                         . ,(lambda ()
+                              (with-current-buffer (get-buffer-create contexture-preview-buffer)
+                                (contexture-preview--show (list :text line)))))))
+          (funcall (cdr show))
+          (with-current-buffer (car show)
+            (should (< (buffer-size) 9000))
+            (dolist (part '("begin" "more characters of this line" "end"))
+              (unless (string-search part (buffer-string)) (ert-fail (list (car show) part))))
+            (kill-buffer)))
+        (with-temp-buffer
+          (contexture-conversation-transcript-mode)
+          (contexture-conversations-transcript--insert '(:session "s" :items 1 :tokens 1)
+                                                       (list message message))
+          (should (< (buffer-size) 12000))
+          ;; The keys still go from message to message, and copy all of one.
+          (goto-char (point-max))
+          (contexture-conversation-transcript-previous)
+          (contexture-conversation-transcript-previous)
+          (should (bobp))
+          (should (equal (plist-get (contexture-conversations-transcript--message) :content)
+                         line)))))))
+
 (ert-deftest contexture-conversation-transcript-of-an-empty-session-says-so ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work")
