@@ -340,12 +340,14 @@ PROCESS is the number of the agent's process."
     (should-error (contexture-sync " ") :type 'user-error)))
 
 (ert-deftest contexture-sync-offers-the-hosts-of-ssh ()
-  (let ((process-environment (cons (concat "HOME=" (make-temp-file "home" t))
-                                   process-environment)))
-    (should-not (contexture-sync--hosts))
-    (make-directory "~/.ssh")
-    (write-region "Host a b.example.org\n  User x\nhost *.c !d e\n" nil "~/.ssh/config" nil 'silent)
-    (should (equal (contexture-sync--hosts) '("a" "b.example.org" "e")))))
+  (contexture-test-in-directory
+   (lambda ()
+     (let ((process-environment (cons (concat "HOME=" llm-ert-directory) process-environment)))
+       (should-not (contexture-sync--hosts))
+       (make-directory "~/.ssh")
+       (write-region "Host a b.example.org\n  User x\nhost *.c !d e\n" nil "~/.ssh/config"
+                     nil 'silent)
+       (should (equal (contexture-sync--hosts) '("a" "b.example.org" "e")))))))
 
 (ert-deftest contexture-sessions-say-from-which-machine-they-came ()
   (should (equal (contexture-sessions--place '(:machine "laptop" :project "/p/app/" :branch "main"))
