@@ -195,8 +195,6 @@ limits! {
     max_template_bytes: usize = template::MAX_TEMPLATE_BYTES;
     /// Maximum size of the text of a filled template, in bytes.
     max_rendered_template_bytes: usize = template::MAX_RENDERED_BYTES;
-    /// Maximum number of list items that filling a template visits.
-    max_template_visits: usize = template::MAX_ITEMS;
     /// Maximum number of calls that wait on a connection; then the server stops reading from it.
     max_waiting_calls: usize = WAITING_CALLS;
     /// Maximum number of calls of a connection that do slow work at the same time, such as reading

@@ -1,12 +1,16 @@
-//! Limits the length and the depth of a template's expressions and blocks. The template engine
-//! parses recursively, and a template may come with somebody else's project: a template that is
-//! deep enough would overflow the stack and end the program. This module looks only at tokens, not
-//! at their meaning to the engine.
+//! Limits what a template may use of Jinja, and how deep its expressions and blocks are. The template
+//! engine parses recursively: a template that is deep enough would overflow the stack and end the
+//! program. Operators that make a text longer are left out. This module looks only at tokens, not at
+//! their meaning to the engine.
 
 use minijinja::machinery::{Span, Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
 use super::TemplateError;
+
+/// Allowed statements. Most others would include other templates, or open blocks that are not
+/// counted.
+const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
 /// Maximum number of tokens in one `{{ … }}` or `{% … %}`, and so the maximum depth of an
 /// expression.
@@ -16,37 +20,17 @@ const MAX_BRACKETS: usize = 20;
 /// Maximum number of blocks that are open at once; each `elif` counts as one more in its block.
 const MAX_BLOCKS: usize = 40;
 
-/// Maximum number of bytes in a line. The engine counts bytes in 16 bits, and panics when a checked
-/// count overflows.
-const MAX_LINE_BYTES: usize = 60_000;
-/// Maximum number of lines, which the engine also counts in 16 bits.
-const MAX_LINES: usize = 60_000;
-
-/// Refuses a template that is too deep to be parsed on a small stack. Must be called before the
-/// engine sees the text.
+/// Refuses a template that is too deep to be parsed on a small stack, or that uses something else
+/// than the allowed subset. Must be called before the engine sees the text.
 ///
 /// # Errors
-/// [`TemplateError`] at the first line or token beyond a limit.
+/// [`TemplateError`] at the first token beyond a limit.
 pub(super) fn check(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
-    check_lines(name, body, body_line)?;
-    let mut depth = Depth::default();
-    check_tokens(name, body, body_line, |token| depth.refused(token))
-}
-
-/// Reads the tokens of a template up to the first for which `refused` returns a message.
-///
-/// # Errors
-/// [`TemplateError`] with this message and the place of the token.
-pub(super) fn check_tokens(
-    name: &str,
-    body: &str,
-    body_line: usize,
-    mut refused: impl FnMut(&Token<'_>) -> Option<String>,
-) -> Result<(), TemplateError> {
+    let mut reader = TokenContext::default();
     for token in tokenize(body, false, SyntaxConfig::default()) {
         // The engine stops here, too, and reports the error.
         let Ok((token, span)) = token else { return Ok(()) };
-        if let Some(message) = refused(&token) {
+        if let Some(message) = reader.refused(&token) {
             let Span { start_line, start_col, .. } = span;
             let line = usize::from(start_line) + body_line - 1;
             let column = usize::from(start_col) + 1;
@@ -56,44 +40,36 @@ pub(super) fn check_tokens(
     Ok(())
 }
 
-fn check_lines(name: &str, body: &str, body_line: usize) -> Result<(), TemplateError> {
-    for (at, line) in body.split('\n').enumerate() {
-        let message = match () {
-            () if at >= MAX_LINES => format!("a template cannot have more than {MAX_LINES} lines"),
-            () if line.len() > MAX_LINE_BYTES => {
-                format!("a line cannot have more than {MAX_LINE_BYTES} bytes")
-            }
-            () => continue,
-        };
-        let name = name.to_owned();
-        return Err(TemplateError { name, line: at + body_line, column: 1, message });
-    }
-    Ok(())
-}
-
-/// The brackets and blocks that are open at a token.
+/// The tag, the brackets and the blocks that are open at a token.
 #[derive(Default)]
-struct Depth {
-    /// Tokens since the last tag ended.
+struct TokenContext {
+    /// Number of tokens of the current tag so far.
     tokens: usize,
+    /// Statement of the current tag; empty in `{{ … }}`.
+    statement: String,
+    /// True in `{% … %}`.
+    is_statement: bool,
     /// Number of colons seen in each open bracket.
     brackets: Vec<usize>,
     /// Number of levels that each open block takes.
     blocks: Vec<usize>,
 }
 
-impl Depth {
-    /// Reads a token. Returns a message if it exceeds a limit.
+impl TokenContext {
+    /// Reads a token. Returns a message if it is not allowed here.
     fn refused(&mut self, token: &Token<'_>) -> Option<String> {
+        if let Some(what) = self.unusable(token) {
+            return Some(format!("{what} cannot be used in a template"));
+        }
         if let Token::TemplateData(_) | Token::VariableEnd | Token::BlockEnd = token {
-            self.tokens = 0;
-            self.brackets.clear();
+            *self = Self { blocks: std::mem::take(&mut self.blocks), ..Self::default() };
             return None;
         }
         self.tokens += 1;
         match token {
+            Token::BlockStart => self.is_statement = true,
             // Token 1 is the delimiter that opens the tag.
-            Token::Ident(name) if self.tokens == 2 => self.statement(name),
+            Token::Ident(name) if self.tokens == 2 && self.is_statement => self.begin(name),
             Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => self.brackets.push(0),
             Token::ParenClose | Token::BracketClose | Token::BraceClose => {
                 self.brackets.pop();
@@ -118,15 +94,41 @@ impl Depth {
         })
     }
 
-    /// Reads the first word of a tag. `{{ if }}` opens no block, but is counted as one.
-    fn statement(&mut self, name: &str) {
+    /// Describes a token that no template may have here.
+    fn unusable(&self, token: &Token<'_>) -> Option<String> {
+        match token {
+            Token::Ident(name)
+                if self.tokens == 1 && self.is_statement && !STATEMENTS.contains(name) =>
+            {
+                Some(format!("{{% {name} %}}"))
+            }
+            // A recursive loop writes into a text without a limit.
+            Token::Ident("recursive") if self.statement == "for" => {
+                Some("a recursive loop".to_owned())
+            }
+            // Without a value, the tag begins a block.
+            token
+                if self.tokens == 3
+                    && self.statement == "set"
+                    && !matches!(token, Token::Assign) =>
+            {
+                Some("{% set %} in another form than {% set NAME = VALUE %}".to_owned())
+            }
+            Token::Plus | Token::Mul | Token::Pow | Token::Tilde => Some(token.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Reads the first word of a statement.
+    fn begin(&mut self, name: &str) {
+        name.clone_into(&mut self.statement);
         match name {
             "elif" => match self.blocks.last_mut() {
                 Some(levels) => *levels += 1,
                 None => self.blocks.push(1),
             },
             "if" | "for" => self.blocks.push(1),
-            _ if name.starts_with("end") => drop(self.blocks.pop()),
+            "endif" | "endfor" => drop(self.blocks.pop()),
             _ => {}
         }
     }
@@ -255,9 +257,6 @@ mod tests {
         );
         let long = format!("{{{{ a{} }}}}", ".b".repeat(100));
         assert_eq!(error(&long).message, "a tag cannot have more than 200 parts");
-        assert_eq!(error(&"x".repeat(60_001)).message, "a line cannot have more than 60000 bytes");
-        let lines = error(&"\n".repeat(70_000));
-        assert_eq!(lines.message, "a template cannot have more than 60000 lines");
         assert_eq!(error("{{ a[::-1] }}").message, "a slice cannot have a step");
     }
 }

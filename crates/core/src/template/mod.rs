@@ -7,10 +7,7 @@ mod bounds;
 mod builtin;
 mod front_matter;
 mod manager;
-mod placed;
 mod render;
-mod safe;
-mod work;
 
 use std::collections::BTreeMap;
 
@@ -19,9 +16,7 @@ use sha2::{Digest, Sha256};
 pub use self::builtin::{BUILT_IN, built_in};
 pub use self::front_matter::FrontMatter;
 pub use self::manager::{ManagerPrompt, TASK, TemplateConversation};
-pub use self::render::MAX_RENDERED_BYTES;
-pub use self::render::render;
-pub use self::work::MAX_ITEMS;
+pub use self::render::{MAX_RENDERED_BYTES, render};
 
 /// Maximum length of a template's name, in characters.
 pub const LONGEST_NAME: usize = 128;

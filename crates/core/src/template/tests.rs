@@ -76,51 +76,8 @@ fn a_template_cannot_become_large() {
     assert_eq!(error("{% for n in range(50000) %}{{ c }}{% endfor %}"), longer);
     let busy = "{% for n in range(50000) %}{% if c|length == n %}{% endif %}{% endfor %}";
     assert!(error(busy).contains("does it loop"));
-    let busy = busy.replace("length", "upper");
-    assert_eq!(error(&busy), "its filters produce more than 67108864 bytes");
     let four = parse("{{ c }}{{ c|upper }}{{ c[:5] }}{{ c }}{{ c }}").unwrap();
     assert_eq!(render(&four, &fields).unwrap().len(), 4_000_005);
-}
-
-/// Stops a template in which one step reads a whole list, or compares each character of one text
-/// with each of another.
-#[test]
-fn a_template_cannot_stall_in_few_steps() {
-    let many = "x".repeat(50_000);
-    let fields = Fields::from([("c", &*many)]);
-    let lines = "\n".repeat(50_000);
-    let check = |text: &str, expected: &str| {
-        let error = parse(text).and_then(|template| render(&template, &fields)).unwrap_err();
-        assert!(error.message.contains(expected), "{text}: {error}");
-    };
-    for value in [
-        "'x' in r",
-        "r in 'x'",
-        "r == range(99999)",
-        "r < range(99999)",
-        "r|last",
-        "r[99998:]|first",
-        "r is startingwith('x')",
-        "'x' is in r",
-        "c|split('x')|last",
-        "c is startingwith(r)",
-    ] {
-        let looped = format!("{{% if {value} %}}{{% endif %}}");
-        let text = format!(
-            "{{% set r = range(99999) %}}{{% for n in range(20000) %}}{looped}{{% endfor %}}"
-        );
-        let expected = "it reads more than 1000000 list items";
-        check(&text, expected);
-    }
-    let text = format!(
-        "{{% set r = '{lines}'|lines %}}{{% for n in range(9999) %}}{{% if n in r %}}{{% endif \
-         %}}{{% endfor %}}"
-    );
-    check(&text, "it reads more than");
-    for filter in ["upper", "lower", "title", "capitalize", "trim"] {
-        check(&format!("{{{{ range(9)|{filter} }}}}"), "this filter takes a text, not a list");
-    }
-    check("{{ 'x'|trim('12345678901234567') }}", "cannot have more than 16 bytes");
 }
 
 #[test]
@@ -138,11 +95,8 @@ fn text_cannot_grow_from_itself() {
         ("{% filter upper %}{% endfilter %}", "{% filter %}"),
         ("{%- macro m() %}{% endmacro %}", "{% macro %}"),
         ("{% include 'x' %}", "{% include %}"),
-        ("{% for a in [b, b] %}{% endfor %}", "a list"),
-        ("{% for a in (b, b) %}{% endfor %}", "a comma outside a call"),
-        ("{% for a in b, b %}{% endfor %}", "a comma outside a call"),
-        ("{% if a in [b] %}{% endif %}", "a list"),
-        ("{{ {'a': 1} }}", "a dictionary"),
+        ("{% for x in 'ab' recursive %}{% endfor %}", "a recursive loop"),
+        ("{% for x in 'ab' if c recursive %}{% endfor %}", "a recursive loop"),
     ] {
         let error = parse(text).unwrap_err();
         assert_eq!(error.message, format!("{what} cannot be used in a template"), "{text}");
@@ -223,30 +177,4 @@ fn names_cannot_leave_the_folder() {
         assert!(!is_name(name), "{name:?}");
     }
     assert_eq!(bare_name("x.md"), "x");
-}
-
-/// A project's template is stopped before it keeps much more than the conversation that it was
-/// given, even if the conversation is long.
-#[test]
-fn a_template_can_keep_only_so_much() {
-    let long = "a line of the conversation\n".repeat(40_000);
-    let fields = Fields::from([("c", long.as_str())]);
-    let check = |text: &str, expected: &str| {
-        let error = parse(text).and_then(|template| render(&template, &fields)).unwrap_err();
-        assert!(error.message.contains(expected), "{error}");
-    };
-    let sets = |value: &str| -> String {
-        (0..200).map(|at| format!("{{% set a{at} = {value} %}}\n")).collect()
-    };
-    for filter in ["lines", "trim", "split('conversation')"] {
-        let expected = "its filters produce more than 67108864 bytes";
-        check(&sets(&format!("c|{filter}")), expected);
-    }
-    check(&sets("c|split('')"), "cannot be split into more than 100000 pieces");
-    check(&sets("c[1:]"), "a slice in {% set %} cannot be used in a template");
-    let loops = "{% for x in c|lines %}".repeat(9) + &"{% endfor %}".repeat(9);
-    check(&loops, "a loop within 8 others");
-    let recursive = "{% for x in 'ab' recursive %}{{ c }}{{ loop('ab')|length }}{% endfor %}";
-    check(recursive, "a recursive loop");
-    check("{% for x in 'ab' if c recursive %}{% endfor %}", "a recursive loop");
 }
