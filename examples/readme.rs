@@ -1,5 +1,4 @@
-//! The program that the README shows, with a script in place of a model:
-//! `cargo run --example readme`.
+//! An agent with a tool, and a script in place of a model: `cargo run --example readme`.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -37,8 +36,14 @@ impl Tool for RunTests {
     }
 }
 
-// README: begin
-async fn talk(provider: Provider, out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
+/// Takes a turn, and writes the model's answer and the window's costs to `out`.
+///
+/// # Errors
+/// Those of the conversation and of the output.
+pub async fn talk(
+    provider: Provider,
+    out: &mut impl Write,
+) -> Result<(), Box<dyn std::error::Error>> {
     let builder = Conversation::builder("limits").project(env!("CARGO_MANIFEST_DIR"));
     let builder = builder.provider(provider).tool(RunTests).max_tokens(8_000);
     let conversation = builder.open().await?;
@@ -59,9 +64,9 @@ async fn talk(provider: Provider, out: &mut impl Write) -> Result<(), Box<dyn st
     conversation.rollback(None).await?;
     Ok(())
 }
-// README: end
 
-const SCRIPT: &str = r#"
+/// Answers of the model.
+pub const SCRIPT: &str = r#"
 [[answer]]
 calls = [{ name = "run_tests", arguments = '{"file": "src/limit.rs"}' }]
 
@@ -71,13 +76,5 @@ text = ["The limit is 4", " now."]
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    run(&mut std::io::stdout()).await
-}
-
-/// Runs the program, and writes the model's answer and the window's costs to `out`.
-///
-/// # Errors
-/// Those of the conversation and of the output.
-pub async fn run(out: &mut impl Write) -> Result<(), Box<dyn std::error::Error>> {
-    talk(Provider::scripted(SCRIPT), out).await
+    talk(Provider::scripted(SCRIPT), &mut std::io::stdout()).await
 }

@@ -4,23 +4,55 @@
 //! a model and chooses what the model sees: items, messages, memories and summaries, always within
 //! a budget. Checkpoints let you go back. When a method returns, its changes are stored durably.
 //!
+//! # A first conversation
+//!
+//! ```toml
+//! [dependencies]
+//! contexture-conversation = { version = "0.1", features = ["providers"] }
+//! serde = { version = "1", features = ["derive"] }
+//! serde_json = "1"
+//! tokio = { version = "1", features = ["macros", "rt"] }
+//! ```
+//!
+//! The library is called `contexture` in your program.
+//!
+#![cfg_attr(feature = "providers", doc = "```no_run")]
+#![cfg_attr(not(feature = "providers"), doc = "```ignore")]
+//! use contexture::{Conversation, Server};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), contexture::Error> {
+//!     // The key is in the environment variable ANTHROPIC_API_KEY.
+//!     let model = Server::anthropic("claude-sonnet-4-5");
+//!     let conversation = Conversation::builder("hello").provider(model).open().await?;
+//!     println!("{}", conversation.chat("What is a context window?").await?.text);
+//!     println!("{}", conversation.chat("Say it in one sentence.").await?.text);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Conversation::builder`] takes the models and the tools, and [`Builder::open`] opens the
+//! conversation. [`Conversation::chat`] creates a [`Turn`]: await the turn for its [`Reply`], or
+//! [stream](Turn::stream) its [events](TurnEvent).
+//!
+//! A model is a [`Provider`]: with the feature `providers`, a [`Server`] of OpenAI, Anthropic, Google or
+//! Ollama, or one that speaks like them. Without it, a model is a [script](Provider::scripted) or
+//! [your own](Provider::custom) implementation of [`ChatProvider`].
+//!
+#![cfg_attr(feature = "providers", doc = "[`Server`]: crate::Server")]
+#![cfg_attr(not(feature = "providers"), doc = "[`Server`]: #features")]
+//!
+//! # A first agent
+//!
+//! A tool is a type with the trait [`Tool`], or a [function](Builder::function). A turn carries out the
+//! model's tool calls, and asks the model again until an answer contains no calls:
+//!
 //! ```
 #![doc = include_str!("../examples/readme.rs")]
 //! ```
 //!
-//! # A first agent
-//!
-//! [`Conversation::builder`] takes the models and the tools, and [`Builder::open`] opens the
-//! conversation. [`Conversation::chat`] creates a [`Turn`]: await the turn for its [`Reply`], or
-//! [stream](Turn::stream) its [events](TurnEvent). A turn carries out the model's tool calls, and asks
-//! the model again until an answer contains no calls.
-//!
-//! A model is a [`Provider`]: with the feature `providers`, a `Server` of OpenAI, Anthropic, Google or
-//! Ollama, or one that speaks like them. Without it, a model is a [script](Provider::scripted) or
-//! [your own](Provider::custom) implementation of [`ChatProvider`].
-//!
-//! A tool is a type with the trait [`Tool`], or a [function](Builder::function). Calls of the tools
-//! named by [`Builder::ask_before`] wait until [`Conversation::approve`] allows them:
+//! Calls of the tools named by [`Builder::ask_before`] wait until [`Conversation::approve`] allows
+//! them:
 //!
 //! ```
 #![doc = include_str!("../examples/approval.rs")]
@@ -74,6 +106,7 @@
 //! It sets no default of the process, and turns on no feature of another crate that changes the types
 //! of your program. It runs on your tokio runtime: a conversation is owned by a task, and long work
 //! runs on the runtime's blocking threads. It links SQLite, which a program can do only once.
+//! Your program shares it if you use `sqlx` 0.9, or `rusqlite` from 0.39 to 0.41.
 //!
 //! # Features
 //!

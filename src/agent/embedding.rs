@@ -45,7 +45,7 @@ pub struct Embedded {
 impl Embedded {
     /// Returns the outcome in the form for clients: `:used` or the failure; `None` if the outcome
     /// is empty.
-    pub fn outcome(&self) -> Option<Value> {
+    pub(crate) fn outcome(&self) -> Option<Value> {
         match (&self.vector, &self.failure) {
             (_, Some(failure)) => Some(Value::from(&**failure)),
             (Some(_), None) => Some(Value::of(&Keyword("used"))),

@@ -110,7 +110,7 @@ impl Conversation {
 
     /// Creates a turn that asks the last question again. When the turn begins, the question and
     /// everything after it leave the conversation; [`undo_view`](Self::undo_view) brings them back.
-    /// A question whose turn failed is asked again, too.
+    /// A question whose turn failed is asked again, too, until the conversation is closed.
     ///
     /// # Errors
     /// The turn fails with [`Error::Refused`] if there is no question.

@@ -56,8 +56,8 @@ fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Str
         }
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut db = Connection::open_with_flags(path, flags)?;
-    set_inert(&db)?;
+    let db = &mut Connection::open_with_flags(path, flags)?;
+    set_inert(db)?;
     db.set_limit(Limit::SQLITE_LIMIT_LENGTH, LARGEST_TEXT)?;
     let mut checks = 0;
     let is_over = move || {
@@ -65,7 +65,7 @@ fn rows(path: &Path, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Str
         checks > MOST_CHECKS
     };
     db.progress_handler(STEPS, Some(is_over))?;
-    refuse_computed(&db)?;
+    refuse_computed(db)?;
     let mut statement = db.prepare(sql)?;
     within(statement.query_map(values, |row| row.get(0))?, LARGEST_TEXT as usize)
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture::provider::Answer;
 use contexture::provider::chat::{AnswerStream, ChatProvider, Request, Stop, StreamEvent};
+use contexture::summary::{Summarizer, SummaryError, SummarySource};
 use contexture::{
     Builder, Conversation, Error, Item, Kind, Message, Outcome, OutputSchema, Provider, Refusal,
     Role, Server, ToolChoice, TurnConfig,
@@ -14,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::endpoint::{Answer as Answering, Endpoint};
+use crate::support::Home;
 
 const OK: &str = "[[answer]]\ntext = 'ok'\n";
 const CALLING: &str = "[[answer]]\ncalls = [{ name = 'work', arguments = '{}' }]\n\
@@ -305,6 +307,42 @@ async fn a_tool_that_panics_only_fails_its_call() {
             assert!(reply.calls[0].text.contains("panic"), "{at}: {}", reply.calls[0].text);
         }
     }
+}
+
+/// A summarizer that panics.
+struct Defective;
+
+impl Summarizer for Defective {
+    fn summarize(&self, _: &SummarySource<'_>) -> Result<String, SummaryError> {
+        panic!("a defect of the summarizer")
+    }
+}
+
+#[tokio::test]
+async fn a_summarizer_that_panics_only_fails_its_call() {
+    let conversation = builder("a", OK).summarizer(Defective).open().await.unwrap();
+    let said = "We write the numbers one after another. ".repeat(40);
+    for _ in 0..6 {
+        conversation.chat(&*said).await.unwrap();
+    }
+    let failed = conversation.summarize(1).await.unwrap_err();
+    assert!(matches!(failed, Error::Internal(_)), "{failed}");
+    assert_eq!(conversation.chat("still there?").await.unwrap().text, "ok");
+    assert_eq!(conversation.messages().await.unwrap().len(), 14);
+}
+
+#[tokio::test]
+async fn a_folder_that_another_process_has_is_refused_until_it_is_free() {
+    let home = Home::new();
+    let mut server = home.stdio(&[]);
+    // A server takes its folder before it answers the first call.
+    server.ok("list-sessions", "nil");
+    let open = || builder("a", OK).state_folder(home.state()).open();
+    let refused = open().await.err().unwrap();
+    let Error::FolderTaken { path, pid, .. } = &refused else { panic!("{refused}") };
+    assert_eq!((path, *pid), (&home.state(), Some(server.process().pid())), "{refused}");
+    server.end();
+    assert_eq!(open().await.unwrap().chat("go").await.unwrap().text, "ok");
 }
 
 #[tokio::test]

@@ -55,12 +55,12 @@ async fn the_program_on_the_library_page_does_what_it_says() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
     let example = read("examples/readme.rs");
-    let (_, shown) = example.split_once("// README: begin\n").unwrap();
-    let (shown, _) = shown.split_once("// README: end\n").unwrap();
+    let shown = &example[example.find("pub async fn talk(").unwrap()..];
+    let shown = &shown[..shown.find("\n}\n").unwrap() + 3];
     let advice = "docs/library.md does not show what examples/readme.rs has";
     assert!(read("docs/library.md").contains(&format!("```rust\n{shown}```\n")), "{advice}");
     let mut told = Vec::new();
-    readme::run(&mut told).await.unwrap();
+    readme::talk(Provider::scripted(readme::SCRIPT), &mut told).await.unwrap();
     let told = String::from_utf8(told).unwrap();
     assert!(told.starts_with("The limit is 4 now.\n"), "{told}");
     assert!(told.contains(" tokens, 1 calls\n") && told.contains("\ncontext-items: "), "{told}");

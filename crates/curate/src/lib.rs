@@ -1,6 +1,7 @@
 //! Chooses which messages of a history a model sees, within a budget of tokens.
 //!
 #![doc = include_str!("../README.md")]
+#![deny(unnameable_types)]
 
 mod error;
 mod message;

@@ -138,7 +138,7 @@ impl TurnNotes {
     }
 
     /// Announces the notes to listeners as used, unless that has been done.
-    pub async fn mark_used(&mut self, services: &Services) {
+    pub(crate) async fn mark_used(&mut self, services: &Services) {
         if !self.is_told {
             self.tell(services).await;
         }

@@ -1,4 +1,5 @@
-//! A program with a provider of its own: a model that repeats what it is told, and counts its calls.
+//! A program with a provider of its own: a model that repeats what it is told. Its tool has a database
+//! of its own, which sqlx opens.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use contexture::provider::Answer;
 use contexture::provider::chat::{AnswerStream, ChatProvider, Request, Stop, StreamEvent};
 use contexture::{Conversation, Provider, Role, ToolCall};
 use serde::{Deserialize, Serialize};
+use sqlx::sqlite::SqlitePoolOptions;
 
 /// Arguments that `serde_json` cannot read once any crate of the program turns on its feature
 /// `arbitrary_precision`.
@@ -64,9 +66,15 @@ impl AnswerStream for Pieces {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(rustls::crypto::ring::default_provider().install_default().is_ok());
-    let say = |said: Said, _| async move {
-        let Said::Loudly { volume } = said;
-        Ok::<_, std::convert::Infallible>(format!("said with {volume}"))
+    let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await?;
+    sqlx::query("CREATE TABLE said (volume REAL)").execute(&pool).await?;
+    let said = pool.clone();
+    let say = move |Said::Loudly { volume }: Said, _| {
+        let said = said.clone();
+        async move {
+            sqlx::query("INSERT INTO said VALUES (?1)").bind(volume).execute(&said).await?;
+            Ok::<_, sqlx::Error>(format!("said with {volume}"))
+        }
     };
     let provider = Provider::custom(Echo { model: "parrot".into() }).max_tokens(100);
     let schema = serde_json::json!({ "type": "object" });
@@ -74,6 +82,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let conversation = builder.function("say", "Says it.", schema, say).open().await?;
     let reply = conversation.chat("Hello").await?;
     assert_eq!((&*reply.text, &*reply.provider), ("said with 0.5", "echo"));
+    let sum: f64 = sqlx::query_scalar("SELECT sum(volume) FROM said").fetch_one(&pool).await?;
+    assert_eq!(sum.to_string(), "0.5");
     many().await
 }
 
@@ -90,7 +100,7 @@ async fn many() -> Result<(), Box<dyn std::error::Error>> {
     }
     let (threads, kilobytes) = (threads(), memory() - before);
     println!("{CONVERSATIONS} conversations: {threads} threads, {} MB", kilobytes >> 10);
-    assert!(threads < 40 && kilobytes < 480 << 10);
+    assert!(threads < 40 && kilobytes < 300 << 10);
     Ok(())
 }
 
