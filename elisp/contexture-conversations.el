@@ -1714,42 +1714,45 @@ Then call THEN, if it is non-nil, in its buffer."
   "Show which recordings FILE has, and import them if the user agrees.
 FILE is a file or a folder."
   (contexture--message "Looking at %s..." (contexture--abbreviate file))
-  (contexture-conversations--call
-   'import-sessions (contexture-import--params file :dry-run t)
-   (lambda (found)
-     (with-current-buffer (get-buffer-create contexture-import-buffer)
-       (let ((inhibit-read-only t))
-         (erase-buffer)
-         (dolist (file (plist-get found :files))
-           (contexture-import--insert file))
-         (goto-char (point-min)))
-       (special-mode)
-       (display-buffer (current-buffer)))
-     (if (zerop (plist-get found :messages))
-         (contexture--message "There is nothing new to import in %s" (contexture--abbreviate file))
-       (when (contexture--y-or-n-p
-              (format "Import %s (%s)? "
-                      (contexture--count (plist-get found :messages) "message")
-                      (contexture--count (plist-get found :sessions)
-                                         "new conversation")))
-         (contexture--message "Importing...")
-         (contexture-conversations--call
-          'import-sessions (contexture-import--params file)
-          (lambda (done)
-            (contexture--message "Imported %s, new conversations: %d"
-                                 (contexture--count (plist-get done :messages)
-                                                    "message")
-                                 (plist-get done :sessions)))))))))
+  (let ((params (contexture-import--params file))) ; those of this buffer's project
+    (contexture-conversations--call
+     'import-sessions (append params '(:dry-run t))
+     (apply-partially #'contexture-import--previewed file params))))
 
-(defun contexture-import--params (file &rest more)
-  "Return the parameters for importing FILE, with MORE, keywords and values.
+(defun contexture-import--previewed (file params found)
+  "Show what was FOUND in FILE, and import it with PARAMS if the user agrees."
+  (with-current-buffer (get-buffer-create contexture-import-buffer)
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (dolist (file (plist-get found :files))
+        (contexture-import--insert file))
+      (goto-char (point-min)))
+    (special-mode)
+    (display-buffer (current-buffer)))
+  (if (zerop (plist-get found :messages))
+      (contexture--message "There is nothing new to import in %s" (contexture--abbreviate file))
+    (when (contexture--y-or-n-p
+           (format "Import %s (%s)? "
+                   (contexture--count (plist-get found :messages) "message")
+                   (contexture--count (plist-get found :sessions)
+                                      "new conversation")))
+      (contexture--message "Importing...")
+      (contexture-conversations--call
+       'import-sessions params
+       (lambda (done)
+         (contexture--message "Imported %s, new conversations: %d"
+                              (contexture--count (plist-get done :messages)
+                                                 "message")
+                              (plist-get done :sessions)))))))
+
+(defun contexture-import--params (file)
+  "Return the parameters for importing FILE.
 The folder of Codex has the sessions of all projects, so import only those
 of this project from there."
   (let ((codex (expand-file-name "sessions" (or (getenv "CODEX_HOME") "~/.codex"))))
     (append (list :paths (list file))
             (when (equal (directory-file-name file) (directory-file-name codex))
-              (list :project (directory-file-name (contexture-import--project))))
-            more)))
+              (list :project (directory-file-name (contexture-import--project)))))))
 
 (defun contexture-import--insert (file)
   "Insert lines about FILE, an entry in the result of `import-sessions'."

@@ -875,8 +875,9 @@ SESSION is an entry from the server, or nil if it was deleted."
       (if (and id (contexture-dashboard--following-p))
           (contexture-count--follow id (current-buffer) #'contexture-dashboard--draw)
         (contexture-count--unfollow (current-buffer))))
-    (contexture-dashboard--draw)
-    (contexture-dashboard--settle)))
+    ;; Else what cannot be drawn would end all updates.
+    (unwind-protect (contexture-dashboard--draw)
+      (contexture-dashboard--settle))))
 
 (defun contexture-dashboard--fail (buffer problem)
   "Show in BUFFER that PROBLEM prevented its update."

@@ -1230,6 +1230,14 @@ Emacs reads nested lists by recursion in C, whose stack is short.")
     table)
   "Syntax table for messages.  Characters that may begin an object are comments.")
 
+(defconst contexture--names '(:filename :buffer :symbol :title :project :language :mode)
+  "Keys of metadata whose values are texts.")
+
+(defconst contexture--no-name
+  (format "%s \\(?:[^\"n]\\|n[^i]\\|ni[^l]\\)"
+          (regexp-opt (mapcar #'symbol-name contexture--names)))
+  "Regexp for a message that may have a name that is no text.")
+
 (defun contexture--decode (line)
   "Return the message in LINE, a string without its newline.
 Return nil if LINE is empty or a comment.  Signal `contexture-unreadable'
@@ -1241,11 +1249,29 @@ when they are displayed."
            (message (and kind (ignore-errors (car (read-from-string line))))))
       (when (eq kind 'propertied)
         (setq message (contexture--plain message)))
+      (when (string-match-p contexture--no-name line)
+        (contexture--make-names message))
       (unless (and (keywordp (car-safe message))
                    (cl-evenp (or (proper-list-p message) 1)))
         (signal 'contexture-unreadable
                 (list (truncate-string-to-width line 80 nil nil "..."))))
       message)))
+
+(defun contexture--make-names (data &optional depth)
+  "Make texts of the names in all metadata of DATA, by side effect.
+A client can have given an item any data, and no view is to fail for it.
+DEPTH is how deep DATA are in a message; nothing far below has metadata."
+  (while (consp data)
+    (let ((value (car-safe (cdr data))))
+      (if (not (and (eq (car data) :metadata) (consp value) (proper-list-p value)))
+          (when (and (consp (car data)) (< (or depth 0) 20))
+            (contexture--make-names (car data) (1+ (or depth 0))))
+        (cl-loop for rest on value by #'cddr
+                 when (and (memq (car rest) contexture--names) (cadr rest)
+                           (not (stringp (cadr rest))))
+                 do (setcar (cdr rest) (format "%s" (cadr rest))))
+        (setq data (cdr data))))
+    (setq data (cdr data))))
 
 (defun contexture--data-kind (line)
   "Return `plain' if reading LINE makes only plain data that are not too deep.

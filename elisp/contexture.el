@@ -503,14 +503,14 @@ Its text stays the same, so that it still names the same thing."
                              shown)))
       shown)))
 
-(defconst contexture--longest-line 4000
+(defconst contexture--longest-shown-line 4000
   "Maximum number of characters of a line that is shown whole.
 Emacs takes long to display longer ones.")
 
 (defun contexture--shorten-lines (word)
   "Replace the middle of each long line of this buffer with a note.
 WORD says what becomes of that, such as \"sent\"."
-  (let ((shown (/ contexture--longest-line 2)))
+  (let ((shown (/ contexture--longest-shown-line 2)))
     (save-excursion
       (goto-char (point-min))
       (while (not (eobp))
@@ -941,7 +941,7 @@ no program.  Users' hooks do not run, and no file of the project is looked at."
       (when text
         (save-excursion (contexture--insert-code text))))))
 
-(defconst contexture--deepest 100
+(defconst contexture--deepest-code 100
   "Depth of brackets in code beyond which its faces are left out.")
 
 (defconst contexture--drawing-seconds 0.05
@@ -957,28 +957,28 @@ no program.  Users' hooks do not run, and no file of the project is looked at."
   "Insert CODE, from outside, at the end of this buffer.
 Where brackets nest too deep, the mode is not told: some end Emacs then."
   (when (bobp) (setq contexture--depth 0))
-  (when (< contexture--depth contexture--deepest)
+  (when (< contexture--depth contexture--deepest-code)
     (setq contexture--depth
           (let ((depth contexture--depth))
             (with-temp-buffer
               (insert code)
-              (max (car (parse-partial-sexp (point-min) (point-max) contexture--deepest nil
+              (max (car (parse-partial-sexp (point-min) (point-max) contexture--deepest-code nil
                                             (list depth)))
                    (contexture--type-depth))))))
-  (let ((inhibit-modification-hooks (>= contexture--depth contexture--deepest)))
+  (let ((inhibit-modification-hooks (>= contexture--depth contexture--deepest-code)))
     (insert code)))
 
 (defun contexture--type-depth ()
   "Return how deep types nest in this buffer, as in A<B<C; at most the deepest."
   (let ((depth 0) (last (point-min)))
     (goto-char last)
-    (while (and (< depth contexture--deepest) (search-forward "<" nil t))
+    (while (and (< depth contexture--deepest-code) (search-forward "<" nil t))
       (save-excursion
         (backward-char)
         (skip-chars-backward "[:alnum:]_,.? \t\n" last)
         (setq depth (if (= (point) last) (1+ depth) 1)))
       (setq last (point)))
-    (if (= depth contexture--deepest) depth 0)))
+    (if (= depth contexture--deepest-code) depth 0)))
 
 (defun contexture--draw-code (beg end)
   "Give the code from BEG to END its faces, as this buffer's mode does.
@@ -988,7 +988,7 @@ of very long lines, and of the rest once it takes too long."
     (save-excursion
       (goto-char beg)
       (while (and (< (point) end) (< (float-time) limit)
-                  (< contexture--depth contexture--deepest))
+                  (< contexture--depth contexture--deepest-code))
         (let ((from (point)))
           (goto-char (min end (+ from contexture--drawing-step)))
           (unless (bolp) (forward-line))

@@ -768,7 +768,7 @@ no file and no symbol known here matches @nix; it is only text"
             (push (match-string 1) found)))))
     ;; These show something beside a question, or after the user went elsewhere.
     (should (equal (sort (delete-dups found) #'string<)
-                   '("contexture-conversation-code--watch" "contexture-gptel--show" "contexture-import--preview"
+                   '("contexture-conversation-code--watch" "contexture-gptel--show" "contexture-import--previewed"
                      "contexture-list-item--edit" "contexture-setup-agent"
                      "contexture-tools--ask" "contexture-tools-change--point-out"
                      "contexture-trust--show")))))

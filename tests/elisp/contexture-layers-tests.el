@@ -390,5 +390,18 @@
           (should-not (equal before (contexture-adding-context)))
           (should (equal (contexture-layers-test-contents) '("(one)\n"))))))))
 
+(ert-deftest contexture-layers-no-variable-is-defined-twice ()
+  "The file that is loaded last would change what the other one means."
+  (let (seen)
+    (dolist (file (directory-files contexture--directory t "\\`[^.].*\\.el\\'"))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (while (re-search-forward
+                "^(def\\(?:var\\|const\\|custom\\|var-local\\) \\([^ )\n]+\\)[ \n]" nil t)
+          (push (match-string 1) seen))))
+    (should (> (length seen) 400))
+    (should-not (cl-loop for (name next) on (sort seen #'string<)
+                         when (equal name next) collect name))))
+
 (provide 'contexture-layers-tests)
 ;;; contexture-layers-tests.el ends here

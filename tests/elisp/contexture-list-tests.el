@@ -9,6 +9,8 @@
 ;;; Code:
 
 (require 'contexture-list-test-helper)
+(require 'contexture-conversation-view)
+(require 'contexture-mention)
 
 (ert-deftest contexture-list-shows-type-source-lines-and-state ()
   (contexture-list-tests--with-list
@@ -643,4 +645,33 @@
     (should (equal parts 1))))
 
 (provide 'contexture-list-tests)
+(ert-deftest contexture-list-shows-items-with-any-metadata ()
+  "A client can give an item whatever the server takes."
+  (contexture-test-with-server
+    (save-window-excursion
+      (let ((count 0))
+        (contexture-request 'configure-manager '(:manager "m" :max-items 1000))
+        (dolist (key '(:filename :buffer :symbol :title :project :language :mode :origin :tool
+                       :start-line :end-line :stale :modified :symbol-kind))
+          (dolist (value '("x" 5 -1 (1 2) (:a 1) :foo "a\nb" 99999999999 1.5 [1 2] "%b" t))
+            (when (ignore-errors
+                    (contexture-request 'add-item (list :manager "m" :content (format "%S %S" key value)
+                                                        :metadata (list key value))))
+              (cl-incf count))))
+        (should (> count 80))
+        (let ((items (contexture-request 'list-items '(:manager "m"))))
+          (contexture-sets--name-items items)
+          (contexture-mention--name-items "/" items)
+          (dolist (item items)
+            (contexture-list--row item 0)
+            (contexture-sets--here-p item)
+            (contexture-list-item--display item)
+            (contexture-conversation--item-name item)
+            (contexture--item-state :stale (plist-get item :metadata) 0))
+          (contexture-list "m")
+          (llm-ert-wait-for (buffer-local-value 'contexture-list--loaded
+                                                (get-buffer contexture-list-buffer)))
+          (with-current-buffer contexture-list-buffer
+            (should (= (length items) (length contexture-list--rows)))))))))
+
 ;;; contexture-list-tests.el ends here
