@@ -1819,8 +1819,11 @@ If the text was only written to another file, they stay with the first."
            (contexture-live--opened)))))
 
 (defun contexture-live--opened ()
-  "Ask which live items follow the file that this buffer visits."
-  (contexture-live--follow (contexture-live--names)))
+  "Ask which live items follow the file that this buffer visits.
+Exchange with its machine if `contexture-sync-hosts' allows it."
+  (contexture-live--follow (contexture-live--names))
+  (when contexture-sync-hosts
+    (contexture-sync-remote)))
 
 ;;;; Following the server
 

@@ -27,6 +27,7 @@
 (require 'map)
 (eval-when-compile (require 'subr-x))
 
+(declare-function customize-save-variable "cus-edit" (variable value &optional comment))
 (declare-function make-term "term" (name program &optional startfile &rest switches))
 (declare-function term-char-mode "term" ())
 (declare-function term-mode "term" ())
@@ -681,6 +682,47 @@ conversation of Contexture's own goes on in its buffer."
 (defvar contexture-sync--process nil
   "The process that exchanges with another machine, or nil.")
 
+(defconst contexture-sync--pause 600
+  "Number of seconds after an exchange in which none begins by itself.")
+
+(defvar contexture-sync--times nil
+  "Alist of (HOST . TIME): when an exchange with each host began.")
+
+(defun contexture-sync--host ()
+  "Return the host of this buffer's file as ssh names it, or nil.
+Nothing is asked of the host."
+  (when (contexture--remote-p default-directory)
+    (let ((host (file-remote-p default-directory 'host))
+          (user (file-remote-p default-directory 'user)))
+      (and host
+           (member (file-remote-p default-directory 'method)
+                   '("ssh" "sshx" "scp" "scpx" "rsync"))
+           (not (file-remote-p default-directory 'hop))
+           (not (string-search "#" host)) ; a port
+           (if user (concat user "@" host) host)))))
+
+;;;###autoload
+(defun contexture-sync-remote ()
+  "Exchange with the host of this buffer's file by itself.
+Do nothing unless `contexture-sync-hosts' allows it."
+  (when-let* ((host (contexture-sync--host))
+              ((cdr (assoc host contexture-sync-hosts)))
+              ((not (process-live-p contexture-sync--process)))
+              (last (or (cdr (assoc host contexture-sync--times)) 0))
+              ((> (- (float-time) last) contexture-sync--pause)))
+    (contexture-sync host)))
+
+(defun contexture-sync--allow (host)
+  "Ask whether to exchange with HOST by itself, if it has this buffer's file.
+The answer is kept in `contexture-sync-hosts'."
+  (when (and (equal host (contexture-sync--host))
+             (not (assoc host contexture-sync-hosts)))
+    (customize-save-variable
+     'contexture-sync-hosts
+     (cons (cons host (y-or-n-p (format "Exchange with %s by itself when you open files there? "
+                                        host)))
+           contexture-sync-hosts))))
+
 (defun contexture-sync--hosts ()
   "Return the names of hosts in your configuration of ssh."
   (let ((file (expand-file-name "~/.ssh/config"))
@@ -699,33 +741,37 @@ conversation of Contexture's own goes on in its buffer."
   "Exchange conversations, memories and marks with the machine HOST over ssh.
 Contexture must be installed there.  What comes from there is a copy that
 says so, and nothing here is replaced.  Emacs does not wait; a line says
-what came and what went."
+what came and what went.  In a buffer of that machine, Emacs asks whether
+to do this by itself from now on; see `contexture-sync-hosts'."
   (interactive
-   (list (completing-read (format-prompt "Exchange with host" (car contexture-sync-history))
-                          (delete-dups (append contexture-sync-history
-                                               (contexture-sync--hosts)))
-                          nil nil nil 'contexture-sync-history
-                          (car contexture-sync-history))))
+   (let ((default (or (contexture-sync--host) (car contexture-sync-history))))
+     (list (completing-read (format-prompt "Exchange with host" default)
+                            (delete-dups (append contexture-sync-history
+                                                 (contexture-sync--hosts)))
+                            nil nil nil 'contexture-sync-history default))))
   (when (or (string-blank-p host) (string-prefix-p "-" host))
     (user-error "%S is no name of a host" host))
   (when (process-live-p contexture-sync--process)
     (user-error "An exchange is running; wait until it ends"))
-  (let* ((program (cl-loop for word in (contexture--server-command)
+  (let* ((default-directory "/")       ; nothing is asked of a remote file's host
+         (program (cl-loop for word in (contexture--server-command)
                            until (equal word "serve") collect word))
          (lines "")
          (process
           (with-temp-buffer           ; away from buffer-local environments
-            (let ((default-directory "/"))
-              (make-process
-               :name "contexture sync" :command (append program (list "sync" "--" host))
-               :connection-type 'pipe :coding 'utf-8-unix :noquery t
-               :filter (lambda (_ text) (setq lines (concat lines text)))
-               :sentinel (lambda (process _)
-                           (unless (process-live-p process)
-                             (contexture-sync--ended host process lines))))))))
+            (make-process
+             :name "contexture sync" :command (append program (list "sync" "--" host))
+             :connection-type 'pipe :coding 'utf-8-unix :noquery t
+             :filter (lambda (_ text) (setq lines (concat lines text)))
+             :sentinel (lambda (process _)
+                         (unless (process-live-p process)
+                           (contexture-sync--ended host process lines)))))))
     (process-send-eof process)
     (setq contexture-sync--process process)
-    (contexture--message "Exchanging with %s" host)))
+    (setf (alist-get host contexture-sync--times nil nil #'equal) (float-time))
+    (contexture--message "Exchanging with %s" host))
+  (when (called-interactively-p 'any)
+    (contexture-sync--allow host)))
 
 (defun contexture-sync--ended (host process lines)
   "Say how the exchange of PROCESS with HOST ended; LINES are what it printed."

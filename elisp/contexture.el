@@ -113,7 +113,8 @@
                     contexture-import-sessions contexture-conversation-mode-line-mode
                     contexture-conversation-notes)
                    ("contexture-conversation-turn" contexture-conversation-branch)
-                   ("contexture-sessions" contexture-sessions contexture-sync)
+                   ("contexture-sessions"
+                    contexture-sessions contexture-sync contexture-sync-remote)
                    ("contexture-hub" contexture-hub)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)
@@ -1928,6 +1929,16 @@ On another machine, the names count as they are, since asking takes long."
   :group 'convenience
   :prefix "contexture-"
   :link '(url-link "https://github.com/contexture/contexture"))
+
+(defcustom contexture-sync-hosts nil
+  "Hosts of remote files, and whether to exchange with each by itself.
+With those that have a non-nil value, opening a file there begins what
+`contexture-sync' does, at most once in ten minutes.  It asks for none that
+is in the list."
+  :type '(alist :key-type (string :tag "Host") :value-type (boolean :tag "By itself"))
+  :group 'contexture
+  :risky t
+  :package-version '(contexture . "0.1.0"))
 
 (defvar contexture--last-manager nil
   "Name of the context to which a command of this Emacs added last, or nil.")
