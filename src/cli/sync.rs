@@ -246,9 +246,14 @@ impl Drop for There {
 
 /// Answers another machine, line by line, until it ends.
 fn serve(setup: &Setup, mut input: impl BufRead) -> anyhow::Result<()> {
+    let mut brought = 0;
     while let Some(text) = read_line(&mut input)? {
         let answer = match read::<SyncRequest>(&text) {
-            Ok(Some(request)) => ours(setup, &request).map_err(|error| format!("{:#}", error.0)),
+            Ok(Some(mut request)) => {
+                let admitted = request.admit(&mut brought);
+                let given = ours(setup, &request).map_err(|error| format!("{:#}", error.0));
+                admitted.and(given)
+            }
             Ok(None) => Err("that is no request".to_owned()),
             Err(error) => Err(format!("{error:#}")),
         };

@@ -9,6 +9,10 @@ const MOST_IDLE: u32 = 3;
 /// Size of the changes, in bytes, after which one talk takes no more.
 const MOST_TAKEN: usize = 4 << 30;
 
+/// Maximum number of machines, each with a name, that one talk may bring. More come with the next one,
+/// so that a host without end of them has no more than its user lets it.
+const MOST_BROUGHT: usize = 32;
+
 /// What one machine says to the other in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -39,11 +43,33 @@ impl SyncRequest {
         Self { protocol: PROTOCOL, known, changes }
     }
 
+    /// Takes no more than one talk may bring. `brought` counts what it has brought.
+    ///
+    /// # Errors
+    /// Says that there was more. The rest of the request is to be kept.
+    pub(crate) fn admit(&mut self, brought: &mut usize) -> Result<(), String> {
+        admit(&mut self.changes, brought)
+    }
+
     /// Returns what is asked for and what is given.
     #[cfg(test)]
     pub(crate) fn into_parts(self) -> (Option<Vec<SeenChanges>>, Vec<SentChange>) {
         (self.known, self.changes)
     }
+}
+
+fn admit(changes: &mut Vec<SentChange>, brought: &mut usize) -> Result<(), String> {
+    let is_too_much = |sent: &SentChange| {
+        // The first change of a machine names it.
+        *brought += usize::from(sent.seq == 1);
+        *brought > MOST_BROUGHT
+    };
+    let Some(end) = changes.iter().position(is_too_much) else { return Ok(()) };
+    changes.truncate(end);
+    Err(format!(
+        "more than {MOST_BROUGHT} machines came at once; if all of them are yours, exchange again for \
+         the others"
+    ))
 }
 
 /// Lets two machines exchange all changes. `remembered` is how far the other one knew the changes at
@@ -57,12 +83,12 @@ pub(crate) fn talk<E: From<String>>(
     mut theirs: impl FnMut(SyncRequest) -> Result<GivenChanges, E>,
     remembered: Vec<SeenChanges>,
 ) -> Result<EndedTalk, E> {
-    let (mut run, mut idle, mut bytes) = (EndedTalk::default(), 0, 0);
+    let (mut run, mut idle, mut bytes, mut brought) = (EndedTalk::default(), 0, 0, 0);
     let guess = Some(remembered).filter(|known| !known.is_empty());
     let mut mine = ours(SyncRequest::of(guess.clone(), Vec::new()))?;
     loop {
         let request = SyncRequest::of(Some(mine.known.clone()), mine.changes);
-        let there = match theirs(request) {
+        let mut there = match theirs(request) {
             // The guess may be wrong: the other machine may be back at an earlier state.
             Err(_) if run.rounds == 0 && guess.is_some() => {
                 theirs(SyncRequest::of(Some(mine.known), Vec::new()))?
@@ -80,8 +106,10 @@ pub(crate) fn talk<E: From<String>>(
             return Err(format!("took {MOST_TAKEN} bytes; exchange again to go on").into());
         }
         let came = there.changes.len();
+        let admitted = admit(&mut there.changes, &mut brought);
         mine = ours(SyncRequest::of(Some(there.known.clone()), there.changes))?;
         run.taken.add(mine.taken);
+        admitted?;
         (run.name, run.known) = (there.name, there.known);
         if mine.changes.is_empty() && !mine.more && !there.more {
             // The other machine knows now what it gave.

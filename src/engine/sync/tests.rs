@@ -17,6 +17,8 @@ use crate::sync::{Edited, Field, Of, SyncRequest, hash, sum, talk};
 use crate::tokens::Estimate;
 use crate::value::Value;
 
+mod killed;
+
 /// A machine.
 struct Home {
     engine: Engine,
@@ -108,6 +110,42 @@ impl Home {
     fn texts(&mut self, session: u64) -> Vec<String> {
         let messages = self.engine.read().messages(session, 1, u64::MAX).unwrap();
         messages.iter().map(|message| message.content.to_string()).collect()
+    }
+
+    /// Does something that a user does, with a text. Returns whether the text was said.
+    fn act(&mut self, random: &mut Random, text: &str) -> bool {
+        let sessions = self.sessions();
+        let some = |random: &mut Random| &sessions[random.below(sessions.len())];
+        match random.below(8) {
+            1..=3 if !sessions.is_empty() => {
+                self.say(some(random).0, text);
+                return true;
+            }
+            4 if !sessions.is_empty() => {
+                let _ =
+                    self.engine.run_alone(|engine| engine.rename_session(&some(random).1, text));
+            }
+            5 if !sessions.is_empty() => {
+                let _ = self.engine.run_alone(|engine| engine.delete_session(&some(random).1));
+            }
+            6 => {
+                let id = self.remember(text);
+                let forgotten = random.below(3) == 0;
+                self.engine.run_alone(|engine| engine.forget(id, forgotten)).unwrap();
+            }
+            7 => self.mark(["a", "b"][random.below(2)], text),
+            _ => drop(self.new_session(&format!("s{}", random.below(4)))),
+        }
+        false
+    }
+
+    /// Returns the texts of all sessions, or of those that were exchanged.
+    fn all_texts(&mut self, exchanged: bool) -> BTreeSet<String> {
+        let mut rows = self.engine.read().sessions(true).unwrap();
+        rows.retain(|row| {
+            !exchanged || self.engine.read().known("session", row.id).unwrap().is_some()
+        });
+        rows.iter().flat_map(|row| self.texts(row.id)).collect()
     }
 
     fn memories(&mut self) -> Vec<(String, Option<i64>, Option<String>)> {
@@ -286,29 +324,13 @@ fn random_partitions_cuts_and_clocks_end_in_equal_digests() {
             let at = random.below(3);
             let home = &mut homes[at];
             home.time.fetch_add(random.below(90).try_into().unwrap(), Ordering::Relaxed);
-            let sessions = home.sessions();
             let text = format!("{series} {at} {step}");
             match random.below(9) {
-                0 => drop(home.new_session(&format!("s{}", random.below(4)))),
-                1..=3 if !sessions.is_empty() => {
-                    home.say(sessions[random.below(sessions.len())].0, &text);
-                    said.insert(text);
+                0..=7 => {
+                    if home.act(&mut random, &text) {
+                        said.insert(text);
+                    }
                 }
-                4 if !sessions.is_empty() => {
-                    let name = &sessions[random.below(sessions.len())].1;
-                    let _ = home.engine.run_alone(|engine| engine.rename_session(name, &text));
-                }
-                5 if !sessions.is_empty() => {
-                    let name = &sessions[random.below(sessions.len())].1;
-                    let _ = home.engine.run_alone(|engine| engine.delete_session(name));
-                }
-                6 => {
-                    let id = home.remember(&text);
-                    home.engine
-                        .run_alone(|engine| engine.forget(id, random.below(3) == 0))
-                        .unwrap();
-                }
-                7 => home.mark(["a", "b"][random.below(2)], &text),
                 _ => {
                     let other = (at + 1 + random.below(2)) % 3;
                     let cut = random.below(8) as u64;
@@ -328,18 +350,11 @@ fn random_partitions_cuts_and_clocks_end_in_equal_digests() {
             "series {series}: {digests:#?}"
         );
         // What was deleted before anybody saw it stays where it was said.
-        let texts = |home: &mut Home, shared: bool| -> BTreeSet<String> {
-            let mut rows = home.engine.read().sessions(true).unwrap();
-            rows.retain(|row| {
-                !shared || home.engine.read().known("session", row.id).unwrap().is_some()
-            });
-            rows.iter().flat_map(|row| home.texts(row.id)).collect()
-        };
-        let all: BTreeSet<_> = homes.iter_mut().flat_map(|home| texts(home, true)).collect();
+        let all: BTreeSet<_> = homes.iter_mut().flat_map(|home| home.all_texts(true)).collect();
         for home in &mut homes {
-            assert!(all.is_subset(&texts(home, true)), "series {series} lost something");
+            assert!(all.is_subset(&home.all_texts(true)), "series {series} lost something");
         }
-        let kept: BTreeSet<_> = homes.iter_mut().flat_map(|home| texts(home, false)).collect();
+        let kept: BTreeSet<_> = homes.iter_mut().flat_map(|home| home.all_texts(false)).collect();
         assert!(said.is_subset(&kept), "series {series} lost something");
     }
 }
@@ -508,6 +523,46 @@ fn whatever_is_here_is_taken_elsewhere() {
         let there = homes[1].engine.read().session_named("talk").unwrap().unwrap().id;
         assert_eq!(homes[1].texts(there), ["later"]);
     }
+}
+
+/// A host may name as many machines as it likes, but one talk brings few of them.
+#[test]
+fn a_host_with_machines_without_end_brings_few_at_once() {
+    let mut home = Home::new(1, 0);
+    home.exchange(SyncRequest::of(None, Vec::new())).unwrap();
+    let named = |number: u8| {
+        let key = MachineKey::of(&[number; 32]).unwrap();
+        let body = Body::Machine(format!("evil{number}")).text();
+        let sign = hex(&key.sign(1, &sum(&[0; 32], &hash(&body))));
+        SentChange { machine: key.id().to_owned(), seq: 1, sign, body: Some(body), hash: None }
+    };
+    let mut rounds = 0_u8;
+    let theirs = |_| {
+        rounds += 1;
+        assert!(rounds < 9, "the talk goes on");
+        let changes = (rounds * 10..rounds * 10 + 10).map(named).collect();
+        let (machine, name, known) = Default::default();
+        Ok(GivenChanges {
+            machine,
+            name,
+            known,
+            changes,
+            more: true,
+            taken: TakenCounts::default(),
+            hub: None,
+        })
+    };
+    let why = talk(|request| home.exchange(request), theirs, Vec::new()).unwrap_err();
+    assert!(why.contains("more than 32 machines"), "{why}");
+    assert_eq!(home.engine.read().machines().unwrap().len(), 33);
+    // The side that is asked counts in the same way, over all requests of a talk.
+    let mut brought = 0;
+    let taken = [20, 20].map(|count| {
+        let mut request = SyncRequest::of(None, (1..=count).map(named).collect());
+        let admitted = request.admit(&mut brought).is_ok();
+        (admitted, request.into_parts().1.len())
+    });
+    assert_eq!(taken, [(true, 20), (false, 12)]);
 }
 
 /// Another machine may edit what is here at the last time there is, and name its sessions as it
