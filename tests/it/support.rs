@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,6 +21,48 @@ pub(crate) type Json = serde_json::Value;
 
 /// How long anything may take before a test fails; far more than it does take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Somebody else than root, for servers that root cannot run: PostgreSQL, and sshd without folders of
+/// the system's own.
+pub(crate) struct Account {
+    /// Name, unless nobody can log in there.
+    pub(crate) name: Option<String>,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+}
+
+impl Account {
+    /// The first account with a shell, if this is root.
+    pub(crate) fn instead_of_root() -> Option<Self> {
+        let is_root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+        let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let account = |line: &str| {
+            let [name, _, user, group, _, _, shell] = line.split(':').collect::<Vec<_>>()[..]
+            else {
+                return None;
+            };
+            let (user, group) = (user.parse().ok()?, group.parse().ok()?);
+            let can_log_in = user != 0 && shell.ends_with("sh") && Path::new(shell).exists();
+            can_log_in.then(|| Self { name: Some(name.to_owned()), user, group })
+        };
+        let nobody = Self { name: None, user: 65534, group: 65534 };
+        is_root.then(|| accounts.lines().find_map(account).unwrap_or(nobody))
+    }
+
+    /// Lets the account have a folder with all that is in it.
+    pub(crate) fn own(&self, folder: &Path) {
+        let to = format!("{}:{}", self.user, self.group);
+        assert!(Command::new("chown").args(["-R", &to]).arg(folder).status().unwrap().success());
+    }
+
+    /// Lets a command run as the account, if there is one.
+    pub(crate) fn run<'a>(account: Option<&Self>, command: &'a mut Command) -> &'a mut Command {
+        if let Some(account) = account {
+            command.uid(account.user).gid(account.group);
+        }
+        command
+    }
+}
 
 /// Folders that a test has to itself, in place of the user's.
 pub(crate) struct Home {

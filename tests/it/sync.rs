@@ -263,13 +263,18 @@ impl Drop for Sshd {
     }
 }
 
-/// Starts the sshd; `None` with the reason if this machine cannot.
-fn sshd(home: &Home) -> Result<Sshd, String> {
+/// Starts the sshd for the home of another account, or of this one if it is not root.
+fn sshd(there: &Home) -> Result<Sshd, String> {
     let server = Path::new("/usr/sbin/sshd");
     if !server.exists() || !Path::new("/usr/bin/ssh").exists() {
         return Err("there is no /usr/sbin/sshd".to_owned());
     }
-    let folder = home.path("sshd");
+    let account = Account::instead_of_root();
+    let user = match &account {
+        Some(account) => account.name.clone().ok_or("no account but root has a shell")?,
+        None => String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap(),
+    };
+    let folder = there.path("sshd");
     fs::create_dir(&folder).unwrap();
     for name in ["host", "user"] {
         let key = folder.join(name);
@@ -284,11 +289,9 @@ fn sshd(home: &Home) -> Result<Sshd, String> {
     let at = folder.display();
     let settings = format!(
         "ListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nAuthorizedKeysFile {at}/authorized\n\
-         PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n\
-         PermitRootLogin prohibit-password\n"
+         PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
     );
     fs::write(folder.join("sshd_config"), settings).unwrap();
-    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
     let settings = format!(
         "Host there\nHostName 127.0.0.1\nPort {port}\nUser {}\nIdentityFile {at}/user\n\
          IdentitiesOnly yes\nStrictHostKeyChecking no\nUserKnownHostsFile {at}/known\nLogLevel ERROR\n",
@@ -296,11 +299,14 @@ fn sshd(home: &Home) -> Result<Sshd, String> {
     );
     let config = folder.join("ssh_config");
     fs::write(&config, settings).unwrap();
-    // Not below /run, which belongs to the system's own.
+    let log = fs::File::create(folder.join("log")).unwrap();
+    if let Some(account) = &account {
+        account.own(&there.path(""));
+    }
     let mut command = Command::new(server);
     command.args(["-D", "-e", "-f"]).arg(folder.join("sshd_config"));
-    let log = fs::File::create(folder.join("log")).unwrap();
-    let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let process = Account::run(account.as_ref(), &mut command).spawn();
     let mut sshd = Sshd { process: process.map_err(|error| error.to_string())?, config };
     for _ in 0..600 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
@@ -320,13 +326,17 @@ fn sshd(home: &Home) -> Result<Sshd, String> {
 #[test]
 fn ten_thousand_messages_go_over_a_real_ssh() {
     let (here, there, _) = two();
-    let sshd = match sshd(&here) {
+    let sshd = match sshd(&there) {
         Ok(sshd) => sshd,
         Err(why) => return skipped(&why),
     };
     let bin = script(&here, &format!("exec /usr/bin/ssh -F {} \"$@\"", sshd.config.display()));
+    // Where another account may run it.
+    let (built, copy) = (env!("CARGO_BIN_EXE_contexture"), there.path("contexture"));
+    fs::hard_link(built, &copy).or_else(|_| fs::copy(built, &copy).map(drop)).unwrap();
     let name = there.path("program");
-    fs::write(&name, format!("#!/bin/sh\nexec {} \"$@\"\n", program(&there))).unwrap();
+    let set = program(&there).replace(built, copy.to_str().unwrap());
+    fs::write(&name, format!("#!/bin/sh\nexec {set} \"$@\"\n")).unwrap();
     fs::set_permissions(&name, fs::Permissions::from_mode(0o755)).unwrap();
     let mut client = here.stdio(&[]);
     for _ in 0..20 {
@@ -352,6 +362,9 @@ fn ten_thousand_messages_go_over_a_real_ssh() {
     );
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("10001 messages"), "{said} {}", String::from_utf8_lossy(&output.stderr));
-    let listed = call(&there, "list-sessions", "nil");
+    let mut list = there.command(&["call", "list-sessions", "nil", "--json"]);
+    let account = Account::instead_of_root();
+    let listed = Account::run(account.as_ref(), &mut list).output().unwrap().stdout;
+    let listed = read_json(&String::from_utf8(listed).unwrap());
     assert!(listed.as_array().unwrap().iter().any(|session| session["messages"] == 10_001));
 }
