@@ -22,7 +22,7 @@ pub(super) fn configured(tools: &Tools) -> Result<Arc<Hub>, WireError> {
     tools.hub.clone().ok_or_else(|| not_allowed(none))
 }
 
-/// Searches the hub.
+/// Searches the hub, or lists what it has if there is no query.
 pub(super) fn search(
     call: &MethodCall,
     query: String,
@@ -52,7 +52,7 @@ pub(super) fn search(
             id: SharedId(found.source).to_string(),
             score: found.score,
             snippet: found.snippet,
-            message: (found.kind == "session").then_some(MessageId(found.part)),
+            message: (found.part > 0).then_some(MessageId(found.part)),
             role: role(&found.role),
             timestamp: Some(found.at),
             machine: Some(found.machine),

@@ -37,8 +37,8 @@ pub(super) struct ListSessions {
          {MAX_HITS}; defaults to {DEFAULT_HITS}."
     ))]
     limit: Option<i64>,
-    /// Search the hub of the configuration in place of this machine, with `:query`. Finds what others
-    /// share with the user, and memories, too.
+    /// Look at the hub of the configuration in place of this machine: at what others share with the
+    /// user, also memories. Returns hits; those without a `:query` are all there is, newest first.
     hub: Option<bool>,
     /// Words to find in the names and messages of the sessions. Finds identifiers by their parts,
     /// and words in all their forms. The best hits come first.
@@ -46,7 +46,8 @@ pub(super) struct ListSessions {
 }
 
 pub(super) fn list_sessions(call: MethodCall, given: ListSessions) -> Result<Step, WireError> {
-    if let Some(query) = given.query.clone() {
+    let on_hub = given.hub.unwrap_or(false);
+    if let Some(query) = given.query.clone().or_else(|| on_hub.then(String::new)) {
         return search(&call, query, given);
     }
     let limit = not_negative("limit", given.limit)?.unwrap_or(usize::MAX);

@@ -2,18 +2,16 @@
 //! time are limited, and its words are shown as data.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
-use tokio_postgres::{Client, Config, Row, Statement};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_util::either::Either;
 
@@ -22,11 +20,13 @@ use crate::provider::tls;
 use crate::visible::{shortened, visible_lines};
 
 /// Maximum size of what one connection takes from a database, in bytes.
-const LARGEST_ANSWER: usize = 64 << 20;
+const LARGEST_ANSWER: u64 = 64 << 20;
 /// Maximum size of what an error of the database may say, in bytes.
 const LONGEST_ERROR: usize = 300;
 /// Port of PostgreSQL, if the address names none.
 const PORT: u16 = 5432;
+/// Request for TLS: its length and its number.
+const ASK_FOR_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// Version of the tables.
 const VERSION: i32 = 1;
 
@@ -139,19 +139,21 @@ impl HubLink {
             config.password(password.reveal());
         }
         let secure = to.is_open() || config.get_ssl_mode() == SslMode::Require;
-        config.ssl_mode(if secure { SslMode::Require } else { SslMode::Disable });
+        config.ssl_mode(SslMode::Disable);
         let (host, port) = to.host();
-        let name = match host {
-            Host::Tcp(name) => name.clone(),
-            Host::Unix(_) => "localhost".to_owned(),
+        let connected = async {
+            let socket = socket(host, port).await?;
+            match secure {
+                true => Ok(Either::Left(encrypted(socket, host).await?)),
+                false => Ok(Either::Right(socket)),
+            }
         };
-        let name = ServerName::try_from(name).map_err(|error| failed(error.to_string()))?;
-        let socket = socket(host, port).await.map_err(|error| failed(error.to_string()))?;
-        let socket = Wrapped { inner: socket, left: LARGEST_ANSWER };
-        let config_of_tls = tls().map_err(|error| failed(error.to_string()))?;
-        let tls = Tls { connector: TlsConnector::from(Arc::new(config_of_tls)), name };
-        let (client, connection) =
-            config.connect_raw(socket, tls).await.map_err(|error| failed(told(&error)))?;
+        let connected = connected.await.map_err(|error: io::Error| failed(error.to_string()))?;
+        // What is beyond the limit is as if it had not come.
+        let (read, write) = tokio::io::split(connected);
+        let limited = tokio::io::join(read.take(LARGEST_ANSWER), write);
+        let connected = config.connect_raw(limited, NoTls).await;
+        let (client, connection) = connected.map_err(|error| failed(told(&error)))?;
         let task = tokio::spawn(async move {
             let _ = connection.await;
         });
@@ -233,69 +235,17 @@ async fn socket(host: &Host, port: u16) -> io::Result<Socket> {
     }
 }
 
-/// A stream that gives a limited number of bytes.
-struct Wrapped<S> {
-    inner: S,
-    left: usize,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Wrapped<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
-        let left = self.left.checked_sub(buffer.filled().len() - before);
-        let too_much = || io::Error::other(format!("it sent more than {LARGEST_ANSWER} bytes"));
-        self.left = left.ok_or_else(too_much)?;
-        Poll::Ready(Ok(()))
+/// Encrypts a connection, as those to servers of models are. Nothing of the user's was sent before.
+async fn encrypted(mut socket: Socket, host: &Host) -> io::Result<TlsStream<Socket>> {
+    let name = match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(_) => "localhost".to_owned(),
+    };
+    let name = ServerName::try_from(name).map_err(io::Error::other)?;
+    socket.write_all(&ASK_FOR_TLS).await?;
+    if socket.read_u8().await? != b'S' {
+        return Err(io::Error::other("the server speaks no TLS"));
     }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Wrapped<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-}
-
-/// How a connection is encrypted: as those to servers of models are.
-struct Tls {
-    connector: TlsConnector,
-    name: ServerName<'static>,
-}
-
-type Raw = Wrapped<Socket>;
-type Encrypted = Wrapped<tokio_rustls::client::TlsStream<Raw>>;
-
-impl TlsStream for Encrypted {
-    fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
-    }
-}
-
-impl TlsConnect<Raw> for Tls {
-    type Stream = Encrypted;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Encrypted>> + Send>>;
-
-    fn connect(self, stream: Raw) -> Self::Future {
-        Box::pin(async move {
-            let inner = self.connector.connect(self.name, stream).await?;
-            Ok(Wrapped { inner, left: LARGEST_ANSWER })
-        })
-    }
+    let config = tls().map_err(|error| io::Error::other(error.to_string()))?;
+    TlsConnector::from(Arc::new(config)).connect(name, socket).await
 }

@@ -1,19 +1,27 @@
 //! What a hub has of others.
 
+use tokio_postgres::types::ToSql;
+
 use super::link::{HubAddress, HubLink, get, within};
 
 /// Maximum size of a name or an excerpt from a hub, in bytes.
 const LONGEST: usize = 2 << 10;
-const SEARCH: &str = "SELECT source, author::text, machine, kind, project, name, part, role, at,
-    score, snippet FROM contexture.search(websearch_to_tsquery('english', $1), $2, $3, $4)";
+const SEARCH: &str = "SELECT source, author::text, machine, name, part, role, at, score, snippet
+    FROM contexture.search($1, $2, $3, $4, $5)";
+const LIST: &str =
+    "SELECT source.id, pg_get_userbyid(author)::text, machine_name, name, 0::bigint, '',
+    created, 0::real, '' FROM contexture.source JOIN contexture.share ON share.id = share
+    WHERE gone IS NULL AND ($1::text[] IS NULL OR project = ANY ($1))
+    AND NOT (author = contexture.role(current_user) AND machine = $2)
+    ORDER BY created DESC, source.id DESC LIMIT $3";
 /// Maximum number of messages that are read of a session.
 const MOST_READ: i64 = 5_000;
 /// The last messages, in order.
 const READ: &str = "SELECT part, role, at, content FROM (
         SELECT part, role, at, content FROM contexture.said
         WHERE source = $1 ORDER BY part DESC LIMIT $2) AS last ORDER BY part";
-const NAME: &str =
-    "SELECT name, author::text, machine_name, project FROM contexture.source WHERE id = $1";
+const NAME: &str = "SELECT name, pg_get_userbyid(author)::text, machine_name, project
+    FROM contexture.source JOIN contexture.share ON share.id = share WHERE source.id = $1";
 
 /// A text that a hub found.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,13 +32,9 @@ pub(crate) struct FoundText {
     pub author: String,
     /// Name of the machine that it is from.
     pub machine: String,
-    /// `session` or `memory`.
-    pub kind: String,
-    /// Project that it is about.
-    pub project: String,
     /// Name of the session, or the beginning of the memory.
     pub name: String,
-    /// Number of the message.
+    /// Number of the message; 0 for a memory, and without words to find.
     pub part: u64,
     /// Author of the message.
     pub role: String,
@@ -53,7 +57,8 @@ pub(crate) struct Whole {
 }
 
 impl HubLink {
-    /// Finds texts of others, best first; those that have all words, or else any.
+    /// Finds texts of others, best first; those that have all words, or else any. Without a word, finds
+    /// all sessions and memories, newest first.
     ///
     /// # Errors
     /// The reason, for people.
@@ -68,14 +73,16 @@ impl HubLink {
         let link = Self::open(to, time).await?;
         within(time, async {
             link.check().await?;
-            let search = link.prepared(SEARCH).await?;
-            let words: Vec<&str> = query
-                .split(|c: char| !c.is_alphanumeric())
-                .filter(|word| !word.is_empty())
-                .collect();
             let most = i32::try_from(most).unwrap_or(i32::MAX);
-            for query in [words.join(" "), words.join(" or ")] {
-                let rows = link.client.query(&search, &[&query, &projects, &machine, &most]).await;
+            let all = i64::from(most);
+            let [both, any, list]: [(&str, &[&(dyn ToSql + Sync)]); 3] = [
+                (SEARCH, &[&query, &true, &projects, &machine, &most]),
+                (SEARCH, &[&query, &false, &projects, &machine, &most]),
+                (LIST, &[&projects, &machine, &all]),
+            ];
+            let asked = if query.trim().is_empty() { vec![list] } else { vec![both, any] };
+            for (sql, values) in asked {
+                let rows = link.client.query(sql, values).await;
                 let rows = rows.map_err(|error| link.failed(&error))?;
                 if !rows.is_empty() {
                     let rows = rows.iter().take(usize::try_from(most).unwrap_or(0));
@@ -118,19 +125,17 @@ impl HubLink {
 
 fn found(row: &tokio_postgres::Row) -> Result<FoundText, String> {
     let text = |at| get(row, at).map(short);
-    let score: f32 = get(row, 9)?;
+    let score: f32 = get(row, 7)?;
     Ok(FoundText {
         source: number(get(row, 0)?),
         author: text(1)?,
         machine: text(2)?,
-        kind: text(3)?,
-        project: text(4)?,
-        name: text(5)?,
-        part: number(get(row, 6)?),
-        role: text(7)?,
-        at: get(row, 8)?,
+        name: text(3)?,
+        part: number(get(row, 4)?),
+        role: text(5)?,
+        at: get(row, 6)?,
         score: if score.is_finite() { score.into() } else { 0.0 },
-        snippet: text(10)?.split_whitespace().collect::<Vec<_>>().join(" "),
+        snippet: text(8)?.split_whitespace().collect::<Vec<_>>().join(" "),
     })
 }
 

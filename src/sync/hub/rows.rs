@@ -12,26 +12,32 @@ const TABLES: &str = include_str!("tables.sql");
 /// Maximum time for a statement that writes.
 pub(crate) const WRITING: Duration = Duration::from_secs(60);
 
-const PUT_SOURCE: &str = "INSERT INTO contexture.source
-    (machine, machine_name, kind, number, project, readers, name, created)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-    ON CONFLICT (author, machine, kind, number) DO UPDATE SET readers = $6, name = $7";
-const PUT_SAID: &str = "INSERT INTO contexture.said (source, part, role, at, content)
-    SELECT id, it.* FROM contexture.source,
+const PUT_SHARE: &str = "INSERT INTO contexture.share (machine, machine_name, project, readers)
+    VALUES ($1, $2, $3, CASE $4 WHEN 'public' THEN 0::regrole ELSE contexture.role($4) END)
+    ON CONFLICT (author, machine, project) DO UPDATE SET machine_name = $2, readers = excluded.readers";
+const PUT_SOURCE: &str = "INSERT INTO contexture.source (share, kind, number, name, created)
+    SELECT id, $2, $3, $5, $6 FROM contexture.share
+    WHERE author = contexture.role(current_user) AND machine = $1 AND project = $4
+    ON CONFLICT (share, kind, number) DO UPDATE SET name = $5";
+const PUT_SAID: &str = "INSERT INTO contexture.said (source, share, part, role, at, content)
+    SELECT own.*, it.* FROM (SELECT source.id, share FROM contexture.source JOIN contexture.share
+        ON share.id = share WHERE author = contexture.role(current_user)
+        AND machine = $1 AND kind = $2 AND number = $3) AS own,
         unnest($4::bigint[], $5::text[], $6::bigint[], $7::text[]) AS it
-    WHERE author = current_user AND machine = $1 AND kind = $2 AND number = $3
     ON CONFLICT DO NOTHING";
-const NAME: &str = "UPDATE contexture.source SET name = $4
-    WHERE author = current_user AND machine = $1 AND kind = $2 AND number = $3";
-const GONE: &str = "UPDATE contexture.source SET gone = $4
-    WHERE author = current_user AND machine = $1 AND kind = $2 AND number = $3";
+const EDIT: &str = "UPDATE contexture.source SET name = coalesce($4, name),
+    gone = CASE WHEN $4 IS NULL THEN $5 ELSE gone END WHERE kind = $2 AND number = $3 AND share IN (
+        SELECT id FROM contexture.share
+        WHERE author = contexture.role(current_user) AND machine = $1)";
 const PUT_SEQ: &str = "INSERT INTO contexture.machine (id, seq) VALUES ($1, $2)
     ON CONFLICT (author, id) DO UPDATE SET seq = $2";
-const SEQ: &str = "SELECT seq FROM contexture.machine WHERE author = current_user AND id = $1";
-const TAKE_BACK: &str = "DELETE FROM contexture.source
-    WHERE author = current_user AND machine = ANY ($1) AND project = ANY ($2)";
-const LEAVE: &str = "DELETE FROM contexture.source WHERE author = current_user";
-const LEAVE_MACHINES: &str = "DELETE FROM contexture.machine WHERE author = current_user";
+const SEQ: &str = "SELECT seq FROM contexture.machine
+    WHERE author = contexture.role(current_user) AND id = $1";
+const TAKE_BACK: &str = "DELETE FROM contexture.share WHERE
+    author = contexture.role(current_user) AND machine = ANY ($1) AND project = ANY ($2)";
+const LEAVE: &str = "DELETE FROM contexture.share WHERE author = contexture.role(current_user)";
+const LEAVE_MACHINES: &str =
+    "DELETE FROM contexture.machine WHERE author = contexture.role(current_user)";
 const ABOUT: &str = "SELECT current_user::text, pg_get_userbyid(nspowner)::text
     FROM pg_namespace WHERE nspname = 'contexture'";
 
@@ -92,13 +98,14 @@ impl HubLink {
         self.execute("BEGIN", &[]).await?;
         let said = self.prepared(PUT_SAID).await?;
         let me = &shares.machine;
+        for (project, share) in &shares.projects {
+            self.execute(PUT_SHARE, &[me, &name, project, &share.readers]).await?;
+        }
         for piece in pieces {
             match piece {
-                SharedPiece::Source { kind, number, project, name: of, created } => {
-                    let readers = shares.projects.get(&project).map(|share| &*share.readers);
-                    let number = signed(number);
-                    let values: [&(dyn ToSql + Sync); 8] =
-                        [me, &name, &kind, &number, &project, &readers, &of, &created];
+                SharedPiece::Source { kind, number, project, name, created } => {
+                    let values: [&(dyn ToSql + Sync); 6] =
+                        [me, &kind, &signed(number), &project, &name, &created];
                     self.execute(PUT_SOURCE, &values).await?;
                 }
                 SharedPiece::Said { kind, number, texts } => {
@@ -113,10 +120,14 @@ impl HubLink {
                     put.map_err(|error| self.failed(&error))?;
                 }
                 SharedPiece::Name { kind, number, name } => {
-                    self.execute(NAME, &[me, &kind, &signed(number), &name]).await?;
+                    let values: [&(dyn ToSql + Sync); 5] =
+                        [me, &kind, &signed(number), &Some(name), &None::<i64>];
+                    self.execute(EDIT, &values).await?;
                 }
                 SharedPiece::Gone { machine, kind, number, at } => {
-                    self.execute(GONE, &[&machine, &kind, &signed(number), &at]).await?;
+                    let values: [&(dyn ToSql + Sync); 5] =
+                        [&machine, &kind, &signed(number), &None::<String>, &at];
+                    self.execute(EDIT, &values).await?;
                 }
             }
         }
@@ -124,25 +135,23 @@ impl HubLink {
         self.execute("COMMIT", &[]).await.map(drop)
     }
 
-    /// Takes back what this machine shared of projects that are shared no longer. Returns how much that was.
+    /// Takes back what this machine shared of projects that are shared no longer.
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) async fn take_back(&self, shares: &Shares) -> Result<u64, String> {
+    pub(crate) async fn take_back(&self, shares: &Shares) -> Result<(), String> {
         let machines: Vec<&String> = shares.was.iter().chain([&shares.machine]).collect();
         let projects: Vec<&String> = shares.leaving.iter().collect();
-        self.execute(TAKE_BACK, &[&machines, &projects]).await
+        self.execute(TAKE_BACK, &[&machines, &projects]).await.map(drop)
     }
 
-    /// Takes back everything that this user shared, from whatever machine. Returns how much that
-    /// was.
+    /// Takes back everything that this user shared, from whatever machine.
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) async fn leave(&self) -> Result<u64, String> {
-        let count = self.execute(LEAVE, &[]).await?;
-        self.execute(LEAVE_MACHINES, &[]).await?;
-        Ok(count)
+    pub(crate) async fn leave(&self) -> Result<(), String> {
+        self.execute(LEAVE, &[]).await?;
+        self.execute(LEAVE_MACHINES, &[]).await.map(drop)
     }
 
     async fn execute(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, String> {
