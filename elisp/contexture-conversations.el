@@ -835,6 +835,7 @@ Without a hub, and while it is away, those of this machine are all."
                            (equal query (and buffer (buffer-local-value
                                                      'contexture-conversations--query buffer)))))
          (unless hits
+           (contexture--message "What others share has %s" (contexture--count (length more) "hit"))
            (pop-to-buffer (get-buffer-create contexture-conversation-search-buffer)))
          (with-current-buffer contexture-conversation-search-buffer
            (let ((line (line-number-at-pos)))
