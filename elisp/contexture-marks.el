@@ -23,6 +23,7 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture-sync--remote "contexture-sessions" ())
 (declare-function contexture-list--copy-p "contexture-list" (item))
 (declare-function contexture--call-method "contexture-rpc" t t)
 (declare-function contexture--unanswered-calls "contexture-rpc" (connection))
@@ -1823,7 +1824,8 @@ If the text was only written to another file, they stay with the first."
 Exchange with its machine if `contexture-sync-hosts' allows it."
   (contexture-live--follow (contexture-live--names))
   (when contexture-sync-hosts
-    (contexture-sync-remote)))
+    (require 'contexture-sessions)
+    (contexture-sync--remote)))
 
 ;;;; Following the server
 

@@ -701,8 +701,7 @@ Nothing is asked of the host."
            (not (string-search "#" host)) ; a port
            (if user (concat user "@" host) host)))))
 
-;;;###autoload
-(defun contexture-sync-remote ()
+(defun contexture-sync--remote ()
   "Exchange with the host of this buffer's file by itself.
 Do nothing unless `contexture-sync-hosts' allows it."
   (when-let* ((host (contexture-sync--host))

@@ -113,8 +113,7 @@
                     contexture-import-sessions contexture-conversation-mode-line-mode
                     contexture-conversation-notes)
                    ("contexture-conversation-turn" contexture-conversation-branch)
-                   ("contexture-sessions"
-                    contexture-sessions contexture-sync contexture-sync-remote)
+                   ("contexture-sessions" contexture-sessions contexture-sync)
                    ("contexture-hub" contexture-hub)
                    ("contexture-dashboard"
                     contexture-dashboard contexture-dashboard-browse contexture-explain)

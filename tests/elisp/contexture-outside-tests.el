@@ -535,7 +535,7 @@ Those that take their names from the one place are left out."
      (contexture-tools--onp file-name-as-directory)
      (contexture-add-file file-name-nondirectory)
      (contexture--file-call expand-file-name file-directory-p file-name-directory find-buffer-visiting)
-     (contexture-mention-in-string directory-files expand-file-name file-name-as-directory))
+     (contexture-mention-in-string expand-file-name file-name-as-directory))
     (emacs
      "Names of the files of open buffers and of their folders and projects."
      (contexture-map--task expand-file-name)
@@ -544,6 +544,7 @@ Those that take their names from the one place are left out."
      (contexture--ask-machine file-remote-p process-file)
      (contexture--ask-remote-root file-name-as-directory file-remote-p)
      (contexture--connected-folder file-remote-p)
+     (contexture-sync--host file-remote-p)
      (contexture-tree--fetch-some file-remote-p)
      (contexture-sources--diff expand-file-name file-local-name file-name-as-directory locate-dominating-file)
      (contexture-sources--git file-local-name make-process process-file)

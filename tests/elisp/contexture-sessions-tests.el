@@ -348,7 +348,7 @@ PROCESS is the number of the agent's process."
                   (cl-letf (((symbol-function 'make-process)
                              (lambda (&rest args) (setq begun (plist-get args :command)) nil))
                             ((symbol-function 'process-send-eof) #'ignore))
-                    (contexture-sync-remote))
+                    (contexture-sync--remote))
                   (car (last begun)))))
       (let ((contexture-sync-hosts '(("me@desk" . t) ("lap" . t) ("other" . nil)))
             (contexture-sync--times nil))

@@ -76,18 +76,18 @@ fn started(
 }
 
 impl Postgres {
-    /// Ends the server as a cut of the power would.
+    /// Ends the server at once, in the middle of whatever it does.
     pub(crate) fn stop(&mut self) {
-        // Its processes notice that it is gone, each by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if self.process.try_wait().unwrap().is_none() {
+            let pid = self.process.id().to_string();
+            assert!(Command::new("kill").args(["-QUIT", &pid]).status().unwrap().success());
+            self.process.wait().unwrap();
+        }
     }
 
     /// Starts the server again, after a command of the shell.
     pub(crate) fn restart(&mut self, before: &str) {
-        let pid = self.process.id().to_string();
-        let stopped = Command::new("kill").args(["-INT", &pid]).status();
-        assert!(stopped.unwrap().success() && self.process.wait().is_ok());
+        self.stop();
         let (account, port) = (self.account.as_ref(), self.port);
         self.process = started(account, &self.bin, self.folder.path(), before, port);
         self.wait();

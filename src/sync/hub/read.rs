@@ -73,6 +73,7 @@ impl HubLink {
         let link = Self::open(to, time).await?;
         within(time, async {
             link.check().await?;
+            let query = query.replace('\0', " ");
             let most = i32::try_from(most).unwrap_or(i32::MAX);
             let all = i64::from(most);
             let [both, any, list]: [(&str, &[&(dyn ToSql + Sync)]); 3] = [

@@ -76,7 +76,7 @@ CREATE TABLE contexture.said (
     at      bigint NOT NULL,
     content text NOT NULL,
     words   tsvector GENERATED ALWAYS AS (contexture.words(share, content)) STORED,
-    PRIMARY KEY (source, part),
+    PRIMARY KEY (source, share, part),   -- with the share, so that nobody meets another's numbers
     FOREIGN KEY (source, share) REFERENCES contexture.source (id, share) ON DELETE CASCADE
 );
 

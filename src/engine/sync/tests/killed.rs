@@ -12,8 +12,8 @@ use crate::store::recovery::{self, Files, backup};
 
 /// Variables of a process that is a replica: its folder, how far its clock is ahead, and its number.
 const REPLICA: [&str; 3] = ["CONTEXTURE_REPLICA", "CONTEXTURE_AHEAD", "CONTEXTURE_NUMBER"];
-/// First letter of a line that is an answer, not one of the test harness.
-const MARK: char = '=';
+/// Begin of a line that is an answer, not one of the test harness.
+const MARK: &str = "=answer=";
 
 /// What a replica is told.
 #[derive(Serialize, Deserialize)]
@@ -83,7 +83,8 @@ fn replica(folder: &Path) {
                 home.all_texts(false),
             ),
         };
-        println!("{MARK}{}", serde_json::to_string(&answer).unwrap());
+        // Not to the harness, which may hold back what is printed.
+        writeln!(std::io::stderr(), "{MARK}{}", serde_json::to_string(&answer).unwrap()).unwrap();
     }
 }
 
@@ -116,8 +117,13 @@ impl Replica {
         command.args([&format!("{name}::{NAME}"), "--exact", "--nocapture"]);
         command.env(REPLICA[0], self.state()).env(REPLICA[1], self.ahead.to_string());
         command.env(REPLICA[2], self.number.to_string());
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        self.lines = Some(Box::new(BufReader::new(process.stdout.take().unwrap()).lines()));
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        self.lines = Some(Box::new(BufReader::new(process.stderr.take().unwrap()).lines()));
         self.process = Some(process);
     }
 
@@ -288,5 +294,9 @@ fn replicas_that_are_killed_and_restored_end_equal_and_lose_nothing() {
             assert_eq!(own, shared, "series {series} lost something");
         }
     }
-    eprintln!("{series} series: {talks} talks, {kills} kills, {restored} restored");
+    writeln!(
+        std::io::stderr(),
+        "{series} series: {talks} talks, {kills} kills, {restored} restored"
+    )
+    .unwrap();
 }
