@@ -88,6 +88,7 @@ fn written_in_ways(text: &str, is_json: bool) -> Vec<String> {
         ways.push(format!("{{{twice},{}", text.trim_start().trim_start_matches('{')));
     } else {
         ways.push(format!("# first\n{text}\n# last"));
+        ways.push(text.replace("mcp_servers", "\"mcp_servers\""));
     }
     let windows: Vec<String> = ways.iter().map(|way| way.replace('\n', "\r\n")).collect();
     let marked = ways.iter().chain(&windows).map(|way| format!("\u{feff}{way}"));

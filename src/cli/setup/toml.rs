@@ -26,10 +26,11 @@ pub(super) fn add(text: &str, words: &[String]) -> Result<Edit, String> {
         if !same_server(&have, words) {
             return Err(format!("{SERVERS}: {TAKEN}"));
         }
-        if have != words {
-            entry.insert("command", toml_edit::value(program));
-            entry.insert("args", toml_edit::value(args.iter().collect::<Array>()));
+        if have == words {
+            return Ok(Edit::default());
         }
+        entry.insert("command", toml_edit::value(program));
+        entry.insert("args", toml_edit::value(args.iter().collect::<Array>()));
         return Ok(Edit::between(text, &document.to_string()));
     }
     let new = format!("{text}{}", block(text, words));

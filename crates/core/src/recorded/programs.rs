@@ -13,6 +13,7 @@ pub(super) const TAGS: &[&str] = &[
     "background-task-output",
     "bash-stderr",
     "bash-stdout",
+    "ci-monitor-event",
     "collaboration_mode",
     "command-contents",
     "command-message",
