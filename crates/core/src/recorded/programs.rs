@@ -91,6 +91,7 @@ const TEXTS: &[&str] = &[
     "Pre-compaction memory flush",
     "Read HEARTBEAT.md if it exists",
     "Stop hook feedback:",
+    "System: Please continue.",
     "The above subagent result is already visible to the user",
     "This is the Gemini CLI. We are setting up the context for our chat",
     "This is the Qwen Code. We are setting up the context for our chat",
