@@ -4,7 +4,7 @@
 //! [`retrieval::words`] splits texts and queries into words. The words are joined by spaces, and
 //! stemmed by FTS5.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::super::StoreError;
 use super::TableReading;
@@ -19,6 +19,13 @@ pub(crate) const MOST_WORDS: usize = 128;
 /// Maximum number of bytes of a text that are indexed, from its beginning.
 pub(crate) const MOST_INDEXED: usize = 256 << 10;
 
+/// Number of times that each word of a long text is indexed at most. Repeated more often, it would hardly
+/// change the rank of the text, but would make each search for it slower.
+const MOST_REPEATED: usize = 16;
+
+/// Maximum length of a text, in bytes, whose words are indexed without counting them.
+const SHORT_TEXT: usize = 4 << 10;
+
 /// Maximum number of words of a query that texts are searched for; of more words, only the rarest.
 const MOST_SOUGHT: usize = 24;
 
@@ -30,7 +37,18 @@ pub(super) const MOST_RANKED: usize = 4000;
 pub(super) fn indexed(text: &str) -> String {
     let text = &text[..text.floor_char_boundary(MOST_INDEXED)];
     let mut indexed = String::with_capacity(text.len());
+    let mut counts = HashMap::<String, usize>::new();
     each_word(text, |word| {
+        if text.len() > SHORT_TEXT {
+            let count = match counts.get_mut(word) {
+                Some(count) => count,
+                None => counts.entry(word.to_owned()).or_default(),
+            };
+            *count += 1;
+            if *count > MOST_REPEATED {
+                return;
+            }
+        }
         indexed.push_str(word);
         indexed.push(' ');
     });
@@ -145,6 +163,15 @@ mod tests {
         }
         drop(insert);
         db
+    }
+
+    #[test]
+    fn a_word_is_indexed_some_times_and_every_word_once() {
+        assert_eq!(indexed("The parser parses, the PARSER"), "the parser parses the parser ");
+        let text = "line of a file\n".repeat(1000) + "the last";
+        let indexed = indexed(&text);
+        assert_eq!(indexed.matches("line ").count(), MOST_REPEATED);
+        assert_eq!(indexed.len(), MOST_REPEATED * "line of a file ".len() + "the last ".len());
     }
 
     #[test]
