@@ -1381,14 +1381,18 @@ that the server moved by itself."
   (not (or (contexture-outside--taken-p file) (file-exists-p file))))
 
 (defun contexture-live--known-p (manager item)
-  "Return non-nil if ITEM of MANAGER is known here, in its file and on its lines."
+  "Return non-nil if ITEM of MANAGER is known here, in its file and on its lines.
+An item of which the server is certain must also have a place here."
   (pcase-let ((`(,buffer . ,known) (contexture-live--find-item (plist-get item :id)))
               (metadata (plist-get item :metadata)))
     (when known
       (setf (contexture-live--item-manager known) manager)
       (and (member (plist-get metadata :filename) (contexture-live--names buffer))
            (equal (nth 1 (contexture-live--item-told known))
-                  (contexture-live--item-lines metadata))))))
+                  (contexture-live--item-lines metadata))
+           (or (eq (plist-get item :state) :stale)
+               (null (contexture-live--item-lines metadata))
+               (contexture-live--placed-p known))))))
 
 (defun contexture-live--edited-names ()
   "Return the names of the files whose buffers have unsaved edits."
