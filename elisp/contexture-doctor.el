@@ -191,12 +191,15 @@ The programs for Linux need no C library; Android is another system."
 
 (defun contexture-install--put (new)
   "Put the program NEW in its place, and say so."
-  (rename-file new (contexture--installed-server) t)
-  (contexture--message
-   "Installed Contexture's server: %s%s"
-   (contexture--abbreviate (contexture--installed-server))
-   (cond (contexture-server-command "; set `contexture-server-command' to nil to use it")
-         ((contexture-running-p) "; M-x contexture-disconnect ends the old one"))))
+  (condition-case problem
+      (progn
+        (rename-file new (contexture--installed-server) t)
+        (contexture--message
+         "Installed Contexture's server: %s%s"
+         (contexture--abbreviate (contexture--installed-server))
+         (cond (contexture-server-command "; set `contexture-server-command' to nil to use it")
+               ((contexture-running-p) "; M-x contexture-disconnect ends the old one"))))
+    (file-error (contexture-install--fail (error-message-string problem) new))))
 
 (defun contexture-install--fail (problem new)
   "Delete the file NEW, and say PROBLEM and what else can be done."

@@ -374,6 +374,87 @@
        (contexture-info-test-run) "The server does not answer")
       (contexture-ert-continue-server))))
 
+;;;; Whatever is wrong
+
+(defun contexture-doctor-test-answer ()
+  "Return what a program that listens says, and whether it is our server."
+  (let ((good (format "(:id 1 :result (:name \"contexture\" :version %S :pid 1))\n"
+                      contexture--version)))
+    (pcase (random 8)
+      (0 (cons good t))
+      (1 (cons (substring good 0 (random (1- (length good)))) nil))
+      (2 (cons (concat (apply #'string (cl-loop repeat (1+ (random 40)) collect (random 256)))
+                       "\n")
+               nil))
+      (3 (cons (replace-regexp-in-string "contexture" "fixture" good) nil))
+      (4 (cons (replace-regexp-in-string "[0-9.]+\" :pid" "9.9.9\" :pid" good) nil))
+      (5 (cons "(:id 1 :error (:code -32600 :message \"no\"))\n" nil))
+      (6 (cons (nth (random 6) '("nil\n" "5\n" "(1 . 2)\n" "(:result 5)\n" "((((\n" "\"\n")) nil))
+      (_ (cons (make-string (* 1000 (1+ (random 3000))) ?x) nil)))))
+
+(defun contexture-doctor-test-listen (path answer end)
+  "Let a program at PATH say ANSWER to whoever asks; then END, or stay."
+  (make-network-process
+   :name "listener" :server t :family 'local :service path :noquery t :coding 'binary
+   :sentinel #'ignore
+   :filter (lambda (process _)
+             (ignore-errors
+               (process-send-string process (encode-coding-string answer 'binary))
+               (when end (delete-process process))))))
+
+(ert-deftest contexture-doctor-takes-nothing-for-the-server-that-is-not ()
+  (random "listeners")
+  (contexture-test-with-server
+    (dotimes (n 60)
+      (pcase-let* ((path (concat llm-ert-directory (format "s%d" n)))
+                   (`(,answer . ,good) (contexture-doctor-test-answer))
+                   (end (= 0 (random 2)))
+                   (contexture-doctor-timeout (if good llm-ert-timeout 0.2))
+                   (case (list answer end))
+                   (listener (contexture-doctor-test-listen path answer end))
+                   (contexture-doctor--address path)
+                   (findings 'none))
+        (contexture-doctor--check-server (lambda (found) (setq findings found)))
+        (llm-ert-wait-for (listp findings))
+        (delete-process listener)
+        (should (equal (list case good (not good))
+                       (list case
+                             (and (eq 'ok (caar findings))
+                                  (string-prefix-p "It answers; it is version"
+                                                   (nth 1 (car findings))))
+                             (and (memq (caar findings) '(fail warn)) t))))
+        (should (equal (cons case nil) (cons case contexture--probes)))))))
+
+(ert-deftest contexture-doctor-judges-every-folder ()
+  (random "folders")
+  (llm-ert-with-files '(("a" . ""))
+    (dotimes (n 200)
+      (let* ((folder (concat llm-ert-directory (format "f %d" n)))
+             (kind (nth (random 5) '(none file link folder folder)))
+             (modes (random #o1000))
+             (theirs (and (= 0 (user-uid)) (eq kind 'folder) (= 0 (random 4)))))
+        (pcase kind
+          ('file (write-region "" nil folder nil 'silent))
+          ('link (make-symbolic-link "nowhere" folder))
+          ('folder (make-directory folder)
+                   (set-file-modes folder modes)
+                   (when theirs (call-process "chown" nil nil nil "65534" folder))))
+        (pcase-let ((`(,level ,what ,advice) (contexture-doctor--judge-folder folder))
+                    (case (list kind modes theirs)))
+          (should (equal (cons case level)
+                         (cons case (cond ((eq kind 'none) 'ok)
+                                          ((or (memq kind '(file link)) theirs) 'fail)
+                                          ((and (/= 0 (user-uid)) (/= #o700 (logand #o700 modes)))
+                                           'fail)
+                                          ((/= 0 (logand #o077 modes)) 'warn)
+                                          (t 'ok)))))
+          (should (string-search (contexture--abbreviate folder) what))
+          (unless (eq level 'ok) (should advice))
+          ;; What it says to run makes it good.
+          (when (and advice (string-match ": \\(?:sudo \\)?\\(ch.*\\)" advice))
+            (should (= 0 (call-process "sh" nil nil nil "-c" (match-string 1 advice))))
+            (should-not (eq 'fail (car (contexture-doctor--judge-folder folder))))))))))
+
 ;;;; Sizes and names
 
 (ert-deftest contexture-doctor-shortens-sizes-and-names-of-the-program ()
