@@ -1639,10 +1639,11 @@ This makes no call and runs no search, so a mode line can use it."
        (current-buffer) (contexture--layers-key)
        (contexture--ask 'open-layers (contexture--place-params)))))
 
-(defun contexture--with-layers (function &optional failure)
+(defun contexture--with-layers (function &optional failure gone)
   "Call FUNCTION without arguments as soon as this buffer's layers are known.
 Emacs does not wait.  If they cannot be known, call FAILURE with the error,
-or show that by default."
+or show that by default.  If the buffer was killed meanwhile, call GONE, if
+given, with the result of `open-layers' instead."
   (contexture--in-asking-buffer
     (if (or (contexture--fixed-context) (contexture--known-layers))
         (funcall function)
@@ -1651,9 +1652,11 @@ or show that by default."
         (contexture--request-patiently
          'open-layers (contexture--place-params)
          :success (lambda (opened)
-                    (contexture--with-live-buffer buffer
-                      (contexture--note-layers buffer key opened)
-                      (funcall function)))
+                    (if (buffer-live-p buffer)
+                        (with-current-buffer buffer
+                          (contexture--note-layers buffer key opened)
+                          (funcall function))
+                      (when gone (funcall gone opened))))
          :error (or failure #'contexture-show-error))))))
 
 (defun contexture--asks-layer-p ()
@@ -2228,17 +2231,25 @@ is added, and if the server cannot read a file, let Emacs decode it."
 
 (defun contexture--with-adding-context (function)
   "Call FUNCTION with the context to which this buffer adds, once that is known.
-Emacs does not wait."
-  (let ((command this-command)
-        (prefix current-prefix-arg))
+Emacs does not wait.  What was taken from a buffer is added also if that is
+killed meanwhile."
+  (let* ((command this-command)
+         (prefix current-prefix-arg)
+         (add-to contexture-add-to)
+         (add (lambda ()
+                (let* ((this-command command)
+                       (current-prefix-arg prefix)
+                       (manager (contexture-adding-context)))
+                  (setq contexture--last-manager manager
+                        contexture--last-changed manager)
+                  (funcall function manager)))))
     (contexture--with-layers
-     (lambda ()
-       (let* ((this-command command)
-              (current-prefix-arg prefix)
-              (manager (contexture-adding-context)))
-         (setq contexture--last-manager manager
-               contexture--last-changed manager)
-         (funcall function manager))))))
+     add nil
+     (lambda (opened)
+       (with-temp-buffer
+         (setq-local contexture-add-to add-to)
+         (contexture--note-layers (current-buffer) (contexture--layers-key) opened)
+         (funcall add))))))
 
 (defun contexture--send-addition (manager call then)
   "Make CALL, a pair (METHOD . PARAMS), which adds an item to MANAGER.

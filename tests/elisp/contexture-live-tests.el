@@ -985,5 +985,22 @@ The last form of EDITS is what follows them."
       (llm-ert-wait-for
           (member " 1 changed" (ensure-list (contexture--lighter)))))))
 
+(ert-deftest contexture-live-what-was-marked-is-added-if-its-buffer-is-killed-at-once ()
+  (contexture-test-with-state
+    (setq contexture-add-to 'project)
+    (pcase-dolist (`(,name . ,add) `(("r.py" . ,(lambda () (contexture-add-region 1 7)))
+                                     ("b.py" . contexture-add-buffer)
+                                     ("f.py" . ,(lambda () (contexture-add-file buffer-file-name)))))
+      (let ((file (contexture-test-file name "a = 1" "b = 2")))
+        (with-current-buffer (find-file-noselect file t)
+          (funcall add)
+          (kill-buffer))
+        (with-current-buffer (find-file-noselect file t)
+          (llm-ert-wait-for
+              (member file (mapcar (lambda (item)
+                                     (plist-get (plist-get item :metadata) :filename))
+                                   (contexture-test-items))))
+          (kill-buffer))))))
+
 (provide 'contexture-live-tests)
 ;;; contexture-live-tests.el ends here
