@@ -837,20 +837,30 @@ buffer.  Remarks about other files are not shown."
   "Show the remarks in ANSWER at lines of PLACES once STATE is `done'.
 PLACES is as `contexture-remark--places' returns it."
   (when (and (eq state 'done) places)
-    (let ((shown 0))
+    (let ((shown 0) (left 0))
       (pcase-dolist (`(,name ,line ,text) (contexture-remark--read answer))
-        (when-let* ((place (if name (cdr (cl-assoc name places :test #'contexture-remark--named-p))
-                             (cdar places)))
-                    (buffer (if (bufferp place) place (contexture--visit-quietly place))))
-          (when (and (buffer-live-p buffer) (contexture-remark--show buffer line text))
-            (cl-incf shown))))
+        (let* ((place (if name (cdr (cl-assoc name places :test #'contexture-remark--named-p))
+                        (cdar places)))
+               (buffer (if (stringp place) (contexture--visit-quietly place) place)))
+          (if (and (buffer-live-p buffer) (contexture-remark--show buffer line text))
+              (cl-incf shown)
+            (cl-incf left))))
       (when (< 0 shown)
         (setq-local next-error-function #'contexture-remark--step)
-        (setq next-error-last-buffer (current-buffer))
-        (contexture--message "%s at %s, %s goes there; `C-c C-c' rewrites the code, `C-c C-k' dismisses it"
-                             (contexture--count shown "remark")
-                             (if (= shown 1) "its line" "their lines")
-                             (contexture--key 'next-error))))))
+        (setq next-error-last-buffer (current-buffer)))
+      (when (< 0 (+ shown left))
+        (contexture--message
+         "%s"
+         (concat
+          (when (< 0 shown)
+            (format "%s at %s, %s goes there; `C-c C-c' rewrites the code, `C-c C-k' dismisses it"
+                    (contexture--count shown "remark")
+                    (if (= shown 1) "its line" "their lines")
+                    (contexture--key 'next-error)))
+          (when (and (< 0 shown) (< 0 left)) "; ")
+          (when (< 0 left)
+            (format "%s about other files or lines only in the answer"
+                    (contexture--count left "remark")))))))))
 
 (defconst contexture-remark--most 200
   "Maximum number of remarks of one answer that are shown at their lines.")

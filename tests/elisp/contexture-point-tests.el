@@ -558,7 +558,8 @@ Emacs forgets the process when it calls the sentinel."
                                    :text :diff "@@ -1,1 +7,2 @@\n (defun two ()\n+  (one)\n" '(:language "diff")))))
        (should (equal (contexture-point-numbered (plist-get subject :params))
                       "@@ -1,1 +7,2 @@\n    7  (defun two ()\n    8 +  (one)"))
-       (contexture-test-message "^2 remarks at their lines"
+       (contexture-test-message
+           "^2 remarks at their lines.*; 2 remarks about other files or lines only in the answer"
          (contexture-remark--watch
           (contexture-remark--places (list subject))
           "Two things.\n\na.el:8: calls\u202e one\n/etc/passwd:1: no\na.el:99: no\n4: a gap" 'done))
@@ -592,6 +593,10 @@ Emacs forgets the process when it calls the sentinel."
            (should (equal (car asked) "A review says of line 1: odd"))
            (should (equal (cadr asked) (point-min)))
            (should-not (region-active-p))))
+       (should-not contexture-remark--all)
+       (contexture-test-message "^1 remark about other files or lines only in the answer"
+         (contexture-remark--watch (contexture-remark--places (list subject))
+                                   "b.el:1: elsewhere" 'done))
        (should-not contexture-remark--all)
        (should (eq code (current-buffer)))))))
 
