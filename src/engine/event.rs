@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Caller;
 use crate::context::change::Change;
+use crate::context::item::Item;
 use crate::context::manager::Manager;
 use crate::curation::notes::{NotesStatus, NotesStep};
 use crate::session::message::Message;
@@ -317,18 +318,21 @@ impl Event {
             version: manager.version(),
             entered: count(true),
             left: count(false),
-            followed: way.is_none() && change.is_following() && !renames(change),
+            followed: way.is_none() && change.is_following() && !moves(change),
             by,
         }
     }
 }
 
-/// Returns whether an item is in a file with another name after the change.
-fn renames(change: &Change) -> bool {
+/// Returns whether the text of an item is elsewhere after the change: in a file with another name,
+/// or in its file instead of an unsaved buffer.
+fn moves(change: &Change) -> bool {
+    let is_elsewhere = |before: &Item, after: &Item| {
+        before.metadata.filename() != after.metadata.filename()
+            || (before.is_unsaved() && !after.is_unsaved())
+    };
     change.slots.iter().any(|slot| match (&slot.before, &slot.after) {
-        (Some(before), Some(after)) => {
-            before.item.metadata.filename() != after.item.metadata.filename()
-        }
+        (Some(before), Some(after)) => is_elsewhere(&before.item, &after.item),
         _ => false,
     })
 }

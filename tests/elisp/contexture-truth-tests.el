@@ -5,8 +5,8 @@
 ;;; Commentary:
 
 ;; Takes random steps: mark, edit, save, revert, kill, rename, check out
-;; another branch, let an agent write, let another editor edit, save and
-;; go, visit a file on another machine, kill the server.  After each step,
+;; another branch, let an agent write, let another editor edit, take that
+;; back and go, visit a file on another machine, kill the server.  After each step,
 ;; what the buffers show, what the lists say and what a model would get must
 ;; be the same, or else be marked as stale.  A failure says by which steps it
 ;; came about.
@@ -262,6 +262,23 @@
                     :metadata (:start-line ,first :end-line ,last :unsaved t :modified t)))))
         (format "they edit %s:\n%s" (plist-get item :id) text)))))
 
+(defun contexture-truth-tests--they-return ()
+  "Let the other editor take back its edits, as by reverting its buffers."
+  (when contexture-truth-tests--theirs
+    (contexture-truth-tests--as contexture-truth-tests--other
+      (contexture-request
+       'update-items
+       (list :items (cl-loop for (id name) in contexture-truth-tests--theirs
+                             collect `(:id ,id :manager "*shared*"
+                                       :metadata
+                                       (:unsaved nil :modified nil
+                                        ;; The server cannot look there.
+                                        :stale ,(and (file-remote-p name)
+                                                     "its text was not saved")))))))
+    (setq contexture-truth-tests--theirs nil)
+    (contexture-test-settle)
+    "they take back their edits"))
+
 (defun contexture-truth-tests--they-go ()
   "Let the other editor end without saving."
   (when contexture-truth-tests--theirs
@@ -288,7 +305,7 @@
 
 (defconst contexture-truth-tests--kinds
   '((mark . 8) (edit . 8) (save . 4) (revert . 2) (kill . 2) (rename . 2) (checkout . 2)
-    (agent . 4) (remote . 1) (restart . 1) (their-edit . 3) (they-go . 1) (clear . 1))
+    (agent . 4) (remote . 1) (restart . 1) (their-edit . 3) (they-return . 1) (they-go . 1) (clear . 1))
   "The kinds of steps, and how often each is taken.")
 
 (defun contexture-truth-tests--step ()
@@ -440,6 +457,37 @@ Lines that two items share are shown once.  SENT is the value of
               unless (or (plist-get item :covered-by)
                          (contexture-truth-tests--sent-p item text sent))
               collect (list 'rendered item)))))
+
+;;;; Other editors
+
+(ert-deftest contexture-truth-an-item-gets-its-place-once-no-other-editor-has-it ()
+  (let ((contexture-truth-tests--other nil)
+        (contexture-truth-tests--theirs nil)
+        (create-lockfiles nil) (vc-handled-backends nil))
+    (contexture-test-with-state
+      (setq contexture-add-to 'shared)
+      (let ((file (expand-file-name "o.py" (contexture-truth-tests--root)))
+            (text "def a():\n    b = 2\n"))
+        (contexture-truth-tests--write file (concat text "c = 3\n"))
+        (with-current-buffer (find-file-noselect file t)
+          (contexture-add-region (contexture--line-position 1) (contexture--line-position 3))
+          (contexture-test-settle)
+          (kill-buffer))
+        (should (contexture-truth-tests--their-edit))
+        (with-current-buffer (find-file-noselect file t)
+          (contexture-test-settle)
+          (should (contexture-truth-tests--they-return))
+          (pcase-let* ((`(,item) (contexture-request 'list-items '(:manager "*shared*")))
+                       (_ (contexture-test-settle))
+                       (overlay (contexture-live--overlay (plist-get item :id))))
+            (should (eq (plist-get item :state) :fresh))
+            (should (equal (plist-get item :content) text))
+            (should overlay)
+            (should (equal (buffer-substring-no-properties (overlay-start overlay)
+                                                           (overlay-end overlay))
+                           text)))
+          (kill-buffer)))
+      (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect)))))
 
 ;;;; Copies
 
