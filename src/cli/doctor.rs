@@ -28,6 +28,9 @@ pub(super) struct Doctor {
     repair: bool,
 }
 
+/// Heading of the settings. Clients give the server models, and a context its own room.
+const SETTINGS: &str = "settings of the server (contexture help \"settings of the server\"; Emacs \
+                        tells it more models, and a context may have other limits):\n";
 /// A socket name of the greatest length.
 const LONGEST_SOCKET_NAME: &str = "0123456789abcdef.sock";
 const DATABASE: &str = "contexture.db";
@@ -55,7 +58,7 @@ impl Doctor {
         }
         findings.extend(agents(&setup));
         findings.iter().for_each(|finding| report.push_str(&line(finding)));
-        report.push_str("settings in effect:\n");
+        report.push_str(SETTINGS);
         for setting in &setup.config.explained {
             let _ = writeln!(report, "  {} = {} ({})", setting.name, setting.value, setting.source);
         }

@@ -462,7 +462,7 @@
     (should
      (equal (contexture-doctor--judge-itself
              0 (format "ok  the state is kept in %s/state\nok  all 2 backups take 3200000 bytes\n\
-BAD (%s/a b) is 0 bytes\nsettings in effect:\n  max-file-bytes = 10 (default)\n" home home))
+BAD (%s/a b) is 0 bytes\nsettings of the server:\n  max-file-bytes = 10 (default)\n" home home))
             '((ok "the state is kept in ~/state") (ok "all 2 backups take 3.2 MB")
               (fail "(~/a b) is 0 B"))))))
 
