@@ -1088,7 +1088,10 @@ A QUOTED name that is nothing else counts as the name of a file."
 ;; goes along, and if it means several or none, a message says so.
 
 (defvar contexture-mention--longest-wait 1
-  "Maximum number of seconds in which to tell what is meant, with a list of files.")
+  "Maximum number of seconds to wait for a list of files, to tell what is meant.")
+
+(defconst contexture-mention--most-seconds 1
+  "Maximum number of seconds in which to tell what the mentions of a text mean.")
 
 (defvar-local contexture-mention--told nil
   "Mentions in this buffer that the user was told match nothing.")
@@ -1099,7 +1102,7 @@ CALLS, pairs (METHOD . PARAMS), add what is meant, except what is among
 ITEMS.  UNKNOWN are the mentions that match nothing, and REMARKS phrases
 about those that mean several things."
   (let ((mentions (contexture-mention-in-string string))
-        (end-time (+ (float-time) contexture-mention--longest-wait))
+        (end-time (+ (float-time) contexture-mention--most-seconds))
         (known (make-hash-table :test #'equal))
         calls unknown remarks)
     (pcase-dolist (`(,start ,end . ,target) mentions)
