@@ -76,17 +76,18 @@ impl MachineIdentity {
     pub(crate) fn open(folder: &Path, anew: bool) -> io::Result<Self> {
         let path = folder.join(KEY_FILE);
         if anew || !path.exists() {
-            let mut seed = [0; 32];
-            let random = SystemRandom::new().fill(&mut seed);
-            random.map_err(|_| io::Error::other("the system gives no random numbers"))?;
-            whole_file::replace(&path, |file, _| writeln!(file, "{}", hex(&seed)))?;
-            whole_file::sync_folder(folder)?;
+            make_key(folder)?;
         }
-        let text = fs::read_to_string(&path)?;
-        let key = MachineKey::of(&unhex(text.trim()).unwrap_or_default())?;
-        let about = fs::metadata(&path)?;
-        let born = about.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let place = format!("{} {}", about.ino(), born.unwrap_or_default().as_nanos());
+        let read =
+            || Ok::<_, io::Error>((fs::read_to_string(&path)?, place(&fs::metadata(&path)?)));
+        let (mut text, mut place) = read()?;
+        // A copy of the file, also of one that no exchange has used yet, is no key.
+        if text.trim().split_once(' ').is_some_and(|(_, made)| made != place) {
+            make_key(folder)?;
+            (text, place) = read()?;
+        }
+        let seed = text.trim().split(' ').next().unwrap_or_default();
+        let key = MachineKey::of(&unhex(seed).unwrap_or_default())?;
         let seq = fs::read_to_string(folder.join(SEQ_FILE)).unwrap_or_default();
         let seq = seq.trim().strip_prefix(key.id()).and_then(|seq| seq.trim().parse().ok());
         Ok(Self { key, place, seq: seq.unwrap_or(0), name: host_name() })
@@ -104,6 +105,24 @@ impl MachineIdentity {
             _ => whole_file::replace(&path, |file, _| file.write_all(text.as_bytes())),
         }
     }
+}
+
+/// Makes a key, in a file that says where it is.
+fn make_key(folder: &Path) -> io::Result<()> {
+    let mut seed = [0; 32];
+    let random = SystemRandom::new().fill(&mut seed);
+    random.map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    whole_file::replace(&folder.join(KEY_FILE), |file, _| {
+        let place = place(&file.metadata()?);
+        writeln!(file, "{} {place}", hex(&seed))
+    })?;
+    whole_file::sync_folder(folder)
+}
+
+/// Returns what marks a file, and is another for each copy of it.
+fn place(about: &fs::Metadata) -> String {
+    let born = about.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    format!("{} {}", about.ino(), born.unwrap_or_default().as_nanos())
 }
 
 /// Returns the name of this machine.
@@ -172,7 +191,7 @@ mod tests {
             fs::copy(temp.path().join(name), copy.path().join(name)).unwrap();
         }
         let copied = MachineIdentity::open(copy.path(), false).unwrap();
-        assert_eq!(copied.key.id(), first.key.id());
+        assert_ne!(copied.key.id(), first.key.id(), "also if no exchange used it");
         assert_ne!(copied.place, first.place);
         let anew = MachineIdentity::open(copy.path(), true).unwrap();
         assert_ne!(anew.key.id(), first.key.id());
