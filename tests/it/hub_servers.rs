@@ -126,7 +126,7 @@ fn neither_errors_nor_plans_nor_counters_tell_what_others_wrote() {
         "SET SESSION AUTHORIZATION ann",
         "SELECT set_config('role', 'ann', false)",
         "CREATE FUNCTION contexture.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "LOCK TABLE contexture.source, contexture.said IN ACCESS EXCLUSIVE MODE",
+        "BEGIN; LOCK TABLE contexture.source, contexture.said IN ACCESS EXCLUSIVE MODE",
         "CREATE POLICY mine ON contexture.said USING (true)",
         "TRUNCATE contexture.said",
     ] {
