@@ -12,7 +12,7 @@ import time
 
 from aider.repomap import RepoMap
 
-BUDGETS = (1024, 4096)
+BUDGET = 1024
 
 
 class Model:
@@ -63,20 +63,18 @@ def main(root, cases):
     head = git(root, "rev-parse", "HEAD").strip()
     with open(cases, encoding="utf-8") as file:
         cases = [case.split("\x1f") for case in file.read().split("\x1d") if case.strip()]
-    sums, over, times = [0.0, 0.0], 0, []
+    recall, over, times = 0.0, 0, []
     for commit, hand, files, message in cases:
         git(root, "checkout", "-q", "-f", "--detach", commit.strip() + "~1")
-        for at, budget in enumerate(BUDGETS):
-            text, seconds = make(root, budget, hand, message)
-            times.append(seconds)
-            over += Model().token_count(text) > budget
-            named = {line.rstrip(":").strip() for line in text.splitlines()}
-            files_wanted = [name for name in files.split("\x1e") if name != hand]
-            sums[at] += sum(name in named for name in files_wanted) / len(files_wanted)
+        text, seconds = make(root, BUDGET, hand, message)
+        times.append(seconds)
+        over += Model().token_count(text) > BUDGET
+        named = {line.rstrip(":").strip() for line in text.splitlines()}
+        files_wanted = [name for name in files.split("\x1e") if name != hand]
+        recall += sum(name in named for name in files_wanted) / len(files_wanted)
     git(root, "checkout", "-q", "-f", "--detach", head)
     times.sort()
-    print(f"{root}: {len(cases)} commits, {over} of {2 * len(cases)} over, "
-          f"aider {sums[0] / len(cases):.3f} / {sums[1] / len(cases):.3f}, "
+    print(f"{root}: {len(cases)} commits, {over} over, aider {recall / len(cases):.3f} at {BUDGET} tokens, "
           f"first {max(times):.1f} s, median {times[len(times) // 2]:.1f} s")
 
 

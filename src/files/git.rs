@@ -42,6 +42,8 @@ const LIMITS: ProgramLimits = ProgramLimits {
     memory: 2 << 30,
     output: 256 << 20,
 };
+/// Time in which Git lists what it tracks. Without the list, a walk leaves out what is ignored.
+const SOON: Duration = Duration::from_secs(5);
 /// Time for which a work tree is remembered in which Git waited for something. Git is not asked there
 /// meanwhile, so that this is waited for only once.
 const REMEMBERED: Duration = Duration::from_secs(300);
@@ -83,6 +85,13 @@ pub(super) fn run(
         tracing::warn!("Git waits for something in {}, such as a pipe", visible_path(root));
     }
     answer.ok()
+}
+
+/// Returns the files below a folder that Git tracks, relative to it; none if Git does not say so soon.
+pub(super) fn tracked(folder: &Path) -> Vec<Vec<u8>> {
+    let listed = run(folder, &["ls-files", "-z"], b"", &mut SOON.clone()).unwrap_or_default();
+    let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    names.map(<[u8]>::to_vec).collect()
 }
 
 /// Returns when Git waited in a work tree, if that is remembered.

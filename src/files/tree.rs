@@ -1,19 +1,22 @@
 //! Finds the files of a directory tree, in a fixed order, and records the entries that are left
 //! out.
 //!
-//! Opens no files except ignore files, and must not know what the files are used for.
+//! Opens no files except ignore files, and asks Git what it tracks. Must not know what the files are
+//! used for.
 
 mod rules;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::{DirEntry, WalkBuilder};
 
+use super::git;
 use super::read::{refused, size_of_regular};
 use super::{Beneath, DEFAULT_MAX_FILE_BYTES, FileError, SkipReason, Skipped, TreeError};
 
@@ -85,7 +88,8 @@ impl Default for TreeOptions {
 /// Finds the files under `root`, an absolute path.
 ///
 /// Files excluded by `.gitignore`, `.ignore`, `.git/info/exclude` or the user's global excludes are
-/// left out. Rules from above `root` apply only if `root` is in a Git repository; outside a
+/// left out. What Git tracks is not: of these rules, it follows only those of `.ignore`. Rules from
+/// above `root` apply only if `root` is in a Git repository; outside a
 /// repository, `.gitignore` files inside the tree still apply. A folder that is left out is one
 /// entry in `skipped` and is not opened. A `root` that is a file is included even if a rule
 /// excludes it. Does not check whether a file is text; [`read_each`](super::read_each) does.
@@ -111,18 +115,23 @@ pub(crate) fn walk(
     let mut above = root.ancestors().take_while(|folder| folder.starts_with(top.named()));
     above.try_for_each(|folder| rules::check(&top, folder))?;
     let mut walker = Walker::new(root, options, Arc::clone(&top), progress);
-    for entry in builder(root, options, top).build() {
-        match entry {
-            Ok(entry) if entry.depth() == 0 => walker.open_folder(root)?,
-            Ok(entry) => walker.visit(&entry)?,
-            Err(error) => walker.fail(&error),
-        }
-        walker.tick()?;
+    walker.walk(&builder(root, options, Arc::clone(&top), None))?;
+    let tracked = walker.tracked();
+    if !tracked.is_empty() {
+        let mut again = builder(root, options, top, Some(tracked));
+        walker.walk(again.git_ignore(false).git_exclude(false).git_global(false))?;
+        walker.files.sort_by(|one, other| one.path.cmp(&other.path));
     }
     walker.finish()
 }
 
-fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder {
+/// Makes a walk of all entries, or of those in `only`.
+fn builder(
+    root: &Path,
+    options: &TreeOptions,
+    top: Arc<Beneath>,
+    only: Option<HashSet<PathBuf>>,
+) -> WalkBuilder {
     // Without a repository around it, Git ignores a `.gitignore` above the root (in a home folder,
     // say), and so does the walk. Inside one, Git's own rules hold, also for nested repositories.
     let in_repository = root.ancestors().any(|folder| folder.join(".git").exists());
@@ -136,7 +145,8 @@ fn builder(root: &Path, options: &TreeOptions, top: Arc<Beneath>) -> WalkBuilder
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             let enters = || !is_folder || rules::check(&top, entry.path()).is_ok();
             let is_left_out = !is_folder && is_backup(entry.file_name());
-            !is_version_control(entry.file_name()) && !is_left_out && enters()
+            let is_wanted = only.as_ref().is_none_or(|only| only.contains(entry.path()));
+            is_wanted && !is_version_control(entry.file_name()) && !is_left_out && enters()
         })
         .sort_by_file_name(OsStr::cmp);
     builder
@@ -200,6 +210,44 @@ impl<'a> Walker<'a> {
             entries: 0,
             steps: 0,
         }
+    }
+
+    /// Visits the entries of a walk that none visited before.
+    fn walk(&mut self, builder: &WalkBuilder) -> Result<(), TreeError> {
+        let is_first = self.steps == 0;
+        for entry in builder.build() {
+            match entry {
+                Ok(entry) if entry.depth() == 0 && is_first => self.open_folder(self.root)?,
+                Ok(entry) if is_first || self.awaited.contains_key(entry.path()) => {
+                    self.visit(&entry)?;
+                }
+                Ok(_) => {}
+                Err(error) => self.fail(&error),
+            }
+            self.tick()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the files that Git tracks and a rule left out, with the folders that they are in.
+    fn tracked(&self) -> HashSet<PathBuf> {
+        let is_left_out = |path: &Path| {
+            let mut up = path.ancestors().take_while(|up| *up != self.root);
+            let found = up.find(|up| self.awaited.contains_key(*up));
+            found.is_some_and(|found| self.options.hidden || !is_hidden(found))
+        };
+        let mut found = HashSet::new();
+        if self.awaited.is_empty() {
+            return found;
+        }
+        for name in git::tracked(self.root) {
+            let path = self.root.join(OsStr::from_bytes(&name));
+            if is_left_out(&path) && path.symlink_metadata().is_ok_and(|it| !it.is_dir()) {
+                let up = path.ancestors().take_while(|up| up.starts_with(self.root));
+                found.extend(up.map(Path::to_path_buf));
+            }
+        }
+        found
     }
 
     fn visit(&mut self, entry: &DirEntry) -> Result<(), TreeError> {

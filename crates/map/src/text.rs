@@ -6,9 +6,9 @@ use crate::rank::{MapTask, Ranking, rank};
 
 /// Heading of the files whose definitions are not shown.
 const NOT_EXPANDED: &str = "Not expanded:";
-/// Maximum number of definitions of a file in a map.
+/// Maximum number of definitions of the first file in a map.
 const MAX_SHOWN: usize = 8;
-/// Least number of definitions of an expanded file.
+/// Maximum number of definitions of later files.
 const MIN_SHOWN: usize = 3;
 /// Maximum number of tokens of a map. A larger budget counts as this one.
 pub const MAX_TOKENS: u64 = 200_000;
@@ -87,10 +87,28 @@ impl Index {
         }
         states.sort_unstable();
         let budget = style.max_tokens.clamp(MIN_TOKENS, MAX_TOKENS);
-        let writer = MapWriter { index: self, style, ranked: &ranked, budget, at_hand };
+        let gaps = self.gaps(&states);
+        let writer = MapWriter { index: self, style, ranked: &ranked, budget, at_hand, gaps };
         let (text, files) = writer.write(task.weights.expanded);
         let tokens = (style.count)(&text);
         Map { text, tokens, files, total, at_hand, commits: self.commits(), states }
+    }
+
+    /// Says what the map does not know, except for what is usual: binary and generated files.
+    fn gaps(&self, states: &[(State, usize)]) -> String {
+        let mut gaps = String::new();
+        for (state, count) in states {
+            let name = match state {
+                State::Partial => "known in part",
+                State::Unparsed => "not parsed",
+                State::TooLarge => "too large",
+                State::Secret => "secret",
+                State::Unreadable => "unreadable",
+                State::Whole | State::Generated | State::Binary => continue,
+            };
+            gaps += &format!(", {name}: {count}");
+        }
+        gaps + if self.commits() == 0 { ", no history" } else { "" }
     }
 }
 
@@ -100,41 +118,36 @@ struct MapWriter<'a> {
     ranked: &'a Ranking<'a>,
     budget: u64,
     at_hand: usize,
+    /// What the map does not know.
+    gaps: String,
 }
 
 impl MapWriter<'_> {
     fn write(&self, share: f64) -> (String, Vec<ShownFile>) {
         let rest = self.budget.saturating_sub(self.cost(&self.end(0, 0)));
-        let for_definitions = (rest as f64 * share) as u64;
+        let heading = format!("{NOT_EXPANDED}\n");
+        let names = self.names(rest);
+        let has_all = names.len() == self.ranked.len();
+        // Definitions get a share of the room, and what names of all files would leave of it.
+        let mut named: u64 = self.cost(&heading) + names.iter().map(|(_, cost)| cost).sum::<u64>();
+        let share = (rest as f64 * share) as u64;
         let (mut used, mut files, mut blocks) = (0, Vec::new(), Vec::new());
-        let mut next = 0;
-        while let Some((path, file)) = self.ranked.get(next) {
-            // The first files get more of their definitions than later ones.
-            let limit = MAX_SHOWN.saturating_sub(next).max(MIN_SHOWN);
-            let (mut block, mut shown) = self.block(path, file, limit);
-            // The first file shows something even where all of it is too much.
-            if next == 0 && self.cost(&block) > for_definitions {
-                (block, shown) = self.block(path, file, 1);
-            }
-            let cost = self.cost(&block);
-            if used + cost > for_definitions {
-                break;
-            }
-            used += cost;
+        for (at, (_, cost)) in names.iter().enumerate() {
+            named -= cost;
+            let room = if has_all { share.max(rest.saturating_sub(named)) } else { share };
+            let Some((block, shown)) = self.fitting(at, room.saturating_sub(used)) else { break };
+            used += self.cost(&block);
             blocks.push(block);
             files.push(shown);
-            next += 1;
         }
-        let heading = format!("{NOT_EXPANDED}\n");
         let mut lines = Vec::new();
         used += self.cost(&heading);
-        while let Some((path, file)) = self.ranked.get(files.len()) {
-            let line = format!("{}\n", (self.style.show)(path));
-            let cost = self.cost(&line);
-            if used + cost > rest {
+        for (line, cost) in names.into_iter().skip(files.len()) {
+            let Some((path, file)) = self.ranked.get(files.len()) else { break };
+            used += cost;
+            if used > rest {
                 break;
             }
-            used += cost;
             lines.push(line);
             files.push(self.file(path, file, Vec::new()));
         }
@@ -153,13 +166,38 @@ impl MapWriter<'_> {
         }
     }
 
+    /// Returns the lines of the first files by name that fit the room, with their costs.
+    fn names(&self, mut room: u64) -> Vec<(String, u64)> {
+        let mut names = Vec::new();
+        while let Some((path, _)) = self.ranked.get(names.len()) {
+            let line = format!("{}\n", (self.style.show)(path));
+            let cost = self.cost(&line);
+            let Some(left) = room.checked_sub(cost) else { break };
+            room = left;
+            names.push((line, cost));
+        }
+        names
+    }
+
+    /// Writes the file at a rank with as many of its best definitions as fit the room. The first files
+    /// get more of them than later ones.
+    fn fitting(&self, rank: usize, room: u64) -> Option<(String, ShownFile)> {
+        let (path, file) = self.ranked.get(rank)?;
+        let mut best = self.ranked.best(file);
+        best.truncate(MAX_SHOWN.saturating_sub(rank).max(MIN_SHOWN));
+        let least = best.len().min(1);
+        let mut blocks =
+            (least..=best.len()).rev().map(|count| self.block(path, file, &best[..count]));
+        blocks.find(|(block, _)| self.cost(block) <= room)
+    }
+
     fn cost(&self, text: &str) -> u64 {
         (self.style.count)(text)
     }
 
-    /// Writes a file with its best definitions, in the order of their lines.
-    fn block(&self, path: &str, file: &IndexedFacts, limit: usize) -> (String, ShownFile) {
-        let mut chosen: Vec<usize> = self.ranked.best(file).into_iter().take(limit).collect();
+    /// Writes a file with some of its definitions, in the order of their lines.
+    fn block(&self, path: &str, file: &IndexedFacts, chosen: &[usize]) -> (String, ShownFile) {
+        let mut chosen = chosen.to_vec();
         chosen.sort_unstable();
         let all = &file.definitions;
         let mut block = format!("{}\n", (self.style.show)(path));
@@ -201,7 +239,8 @@ impl MapWriter<'_> {
             count => format!(", at hand: {count}"),
         };
         format!(
-            "(files with definitions: {expanded}, by name: {named}, not shown: {missing}{at_hand})\n"
+            "(files with definitions: {expanded}, by name: {named}, not shown: {missing}{at_hand}{})\n",
+            self.gaps
         )
     }
 }

@@ -1,4 +1,5 @@
-//! A checkout on disk, for measuring. The program has its own way to files and Git.
+//! A checkout on disk, for measuring: what Git tracks, and what it does not ignore. The program has its
+//! own way to files and Git.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -37,19 +38,19 @@ impl Checkout {
 impl Source for Checkout {
     fn files(&self) -> Result<Vec<Listed>, String> {
         let mut files = Vec::new();
-        for entry in ignore::WalkBuilder::new(&self.root).build().flatten() {
-            let Ok(metadata) = entry.metadata() else { continue };
-            if !metadata.is_file() {
+        for path in self.run(&["ls-files", "-z", "-co", "--exclude-standard"]).split('\0') {
+            let is_hidden = path.split('/').any(|name| name.starts_with('.'));
+            let Ok(metadata) = self.path(path).symlink_metadata() else { continue };
+            if is_hidden || !metadata.is_file() {
                 continue;
             }
-            let path = entry.path().strip_prefix(&self.root).unwrap();
             let stamp = Stamp {
                 bytes: metadata.len(),
                 modified: metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec(),
                 changed: metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec(),
                 inode: metadata.ino(),
             };
-            files.push(Listed { path: path.to_string_lossy().into_owned(), stamp });
+            files.push(Listed { path: path.to_owned(), stamp });
         }
         Ok(files)
     }
