@@ -11,6 +11,7 @@ import sys
 import time
 
 from aider.repomap import RepoMap
+from tree_sitter import QueryError
 
 BUDGET = 1024
 
@@ -38,6 +39,16 @@ class Quiet:
             return None
 
 
+class Maker(RepoMap):
+    """Aider's maker of maps, which ends where a parser refuses its query: here such a file has no tags."""
+
+    def get_tags_raw(self, *arguments):
+        try:
+            yield from super().get_tags_raw(*arguments)
+        except QueryError:
+            pass
+
+
 def git(root, *arguments):
     run = subprocess.run(["git", "-C", root, *arguments], capture_output=True, check=True)
     return run.stdout.decode("utf-8", "replace")
@@ -53,8 +64,8 @@ def make(root, budget, hand, message):
                  if name in message or os.path.basename(name) in words}
     begun = time.monotonic()
     # Of a map for a chat with a file, aider makes no more than the budget says.
-    maker = RepoMap(map_tokens=budget, root=root, main_model=Model(), io=Quiet(),
-                    map_mul_no_files=1, refresh="always")
+    maker = Maker(map_tokens=budget, root=root, main_model=Model(), io=Quiet(),
+                  map_mul_no_files=1, refresh="always")
     text = maker.get_ranked_tags_map(chat, others, budget, mentioned, words) or ""
     return text, time.monotonic() - begun
 

@@ -108,11 +108,14 @@ impl<'a> Ranking<'a> {
         self.view.definitions(file).count()
     }
 
-    /// Returns the places of a file's definitions, the best first.
+    /// Returns the places of a file's definitions, the best first. That a file provides its own name
+    /// goes without saying.
     pub(crate) fn best(&self, file: &'a IndexedFacts) -> Vec<usize> {
         let mut splitter = Splitter::default();
         let score = |(at, it)| (at, self.known.score(&self.view, it, &mut splitter));
-        by_score(self.view.definitions(file).map(score).collect()).map(|(at, _)| at).collect()
+        let shown = self.view.definitions(file);
+        let shown = shown.filter(|(_, it)| !it.signature.starts_with("(provide "));
+        by_score(shown.map(score).collect()).map(|(at, _)| at).collect()
     }
 }
 
@@ -257,7 +260,7 @@ impl Interest {
         if !self.stems.is_empty() {
             let name = view.index.names.text(it.name);
             let hits = splitter.stems(name).iter().filter_map(|stem| view.index.names.known(stem));
-            score += 8.0 * hits.filter(|stem| self.stems.contains(stem)).count() as f64;
+            score += 20.0 * hits.filter(|stem| self.stems.contains(stem)).count() as f64;
         }
         score
     }

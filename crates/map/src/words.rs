@@ -55,7 +55,7 @@ impl Splitter {
     pub(crate) fn question(&mut self, text: &str) -> Vec<Box<str>> {
         let mut stems = Vec::new();
         for token in tokens(text) {
-            if !STOP_WORDS.contains(&token.to_lowercase().as_str()) {
+            if !says_nothing(token) {
                 stems.extend(self.stems(token).iter().cloned());
             }
         }
@@ -69,11 +69,17 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
     found.filter(|token| token.len() >= 2 && token.len() <= MAX_NAME_BYTES)
 }
 
+/// Returns true for a word that says nothing about a subject.
+fn says_nothing(word: &str) -> bool {
+    STOP_WORDS.contains(&word.to_lowercase().as_str())
+}
+
 /// Returns what may be names of definitions in a question: also with `-`, `::`, `/` and the like.
 pub(crate) fn symbols(text: &str) -> impl Iterator<Item = &str> {
     let is_inside = |c: char| c.is_alphanumeric() || "_-+*/<>=!?$%&:.#".contains(c);
     let found = text.split(move |c: char| !is_inside(c));
-    found.map(|found| found.trim_matches(|c: char| ".:,?!#".contains(c))).filter(|s| s.len() >= 2)
+    let found = found.map(|found| found.trim_matches(|c: char| ".:,?!#".contains(c)));
+    found.filter(|found| found.len() >= 2 && !says_nothing(found))
 }
 
 /// Calls `each` with the parts of a name: at changes of case, at signs, between letters and digits.
@@ -145,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn symbols_keep_their_signs() {
-        let found: Vec<_> = symbols("see `foo-bar`, (a::b c/d) x.y: Str.").collect();
+    fn symbols_keep_their_signs_and_are_no_common_words() {
+        let found: Vec<_> = symbols("When not, see the `foo-bar`, (a::b c/d) x.y: Str.").collect();
         assert_eq!(found, ["see", "foo-bar", "a::b", "c/d", "x.y", "Str"]);
     }
 }

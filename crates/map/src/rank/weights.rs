@@ -82,7 +82,7 @@ impl Default for Weights {
             often: 0.3,
             prose: 0.8,
             generated: 0.3,
-            expanded: 0.4,
+            expanded: 0.3,
         }
     }
 }
