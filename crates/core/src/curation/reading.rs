@@ -34,8 +34,9 @@ type LineNames = StringInterner<StringBackend<SymbolU32>>;
 pub struct Reading {
     /// Length of the message when it was read, in bytes.
     length: usize,
-    /// Interned ids of the names of the message, without repetitions.
-    pub names: Vec<u32>,
+    /// Interned ids of the names of the message, and whether a call's arguments have them, without
+    /// repetitions.
+    pub names: Vec<(u32, bool)>,
     lines: Vec<ReadLine>,
     /// Interned ids of the names of the lines, in the order of the text.
     mentions: Vec<u32>,
@@ -150,7 +151,8 @@ fn read(message: &Message, names: &mut LineNames) -> Reading {
         names::each(bare, |name| {
             reading.mentions.push(names.get_or_intern(name).to_usize() as u32);
         });
-        reading.names.extend(&reading.mentions[first..]);
+        let is_in_call = call.is_some();
+        reading.names.extend(reading.mentions[first..].iter().map(|name| (*name, is_in_call)));
         if is_new {
             let start = line.as_ptr().addr() - text.as_ptr().addr();
             let bytes = start as u32..(start + line.len()) as u32;
@@ -241,7 +243,8 @@ mod tests {
             (r#"e"}"#, 0),
         ];
         assert_eq!(lines, expected);
-        assert_eq!((reading.names.len(), count), (5, 5));
+        // `a_bc` is in the content and in a call.
+        assert_eq!((reading.names.len(), count), (6, 5));
         assert_eq!(readings.id("a_bc"), Some(1));
 
         // Nobody changes a message, so one of the same length is not read again.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::ends::ends;
 use super::refill::Refill;
-use super::worth::LineWorth;
+use super::worth::{self, LineWorth};
 use crate::curation::reading::{LinePlace, Readings, length};
 use crate::curation::unit::{History, Unit};
 use crate::retrieval::names;
@@ -19,12 +19,6 @@ const AROUND: usize = 3;
 const LEAST_LINE: usize = 24;
 /// Maximum length of a line to choose, in bytes. Longer ones are data.
 const LONGEST_LINE: usize = 1200;
-/// Exponent of a message's age, in messages, in the weight of its names.
-const AGE: f64 = -0.7;
-/// Weight of a name in the words of the user or the model, or in a call, relative to one in a result.
-const IN_WORDS: f64 = 2.0;
-/// Weight of a name in the query. More than any other can get.
-const IN_QUERY: f64 = 1e6;
 /// Maximum share of the room for a newest unit that the model has not answered.
 const UNSEEN: f64 = 0.6;
 /// Share of the room for what the user said, newest first, unless there is a query.
@@ -150,12 +144,9 @@ impl<'a, 'h> Choice<'a, 'h> {
             let message = history.messages[index];
             let (reading, count) = readings.of(message);
             self.names.resize_with(count.max(self.names.len()), Name::default);
-            let is_output = message.role == Role::Tool || message.is_notice();
-            let by = if is_output { 1.0 } else { IN_WORDS };
-            let age = (self.refill.now - index + 1) as f64;
-            let weight = by * age.powf(AGE);
-            for name in &reading.names {
-                self.names[*name as usize].weight += weight;
+            let weights = worth::of_names(message, self.refill.now - index);
+            for (name, is_in_call) in &reading.names {
+                self.names[*name as usize].weight += weights[usize::from(*is_in_call)];
             }
             let measure = history.measure;
             let tokens = measure.message(message.tokens) - measure.message(0);
@@ -177,10 +168,12 @@ impl<'a, 'h> Choice<'a, 'h> {
             }
             self.lines_of[index] = first..self.lines.len();
         }
+        // What is said ten times as often is needed more often, but not ten times as often.
+        self.names.iter_mut().for_each(|name| name.weight = name.weight.sqrt());
         if let Some(asked) = self.asked {
             names::each(asked.query, |name| {
                 if let Some(name) = readings.id(name).and_then(|id| self.names.get_mut(id)) {
-                    name.weight += IN_QUERY;
+                    name.weight += worth::IN_QUERY;
                 }
             });
         }
