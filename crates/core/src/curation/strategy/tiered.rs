@@ -2,8 +2,8 @@
 //! needs, each with its neighbours.
 //!
 //! What the work needs is told by [names](crate::retrieval::names): a name weighs more if it was
-//! written more often, more recently, and by people or the model rather than by tools. Each name
-//! gets one place. Lines come first whose names weigh most for what the lines cost with their
+//! written more often, more recently, in calls, or by people or the model rather than by tools. Each
+//! name gets one place. Lines come first whose names weigh most for what the lines cost with their
 //! neighbours, and of equal ones the newest. A share is for what the user said. The whole room is
 //! used.
 //!
