@@ -95,16 +95,16 @@ impl Index {
     }
 
     /// Says what the map does not know, except for what is usual: binary and generated files.
-    fn gaps(&self, states: &[(State, usize)]) -> String {
+    fn gaps(&self, states: &[(FileState, usize)]) -> String {
         let mut gaps = String::new();
         for (state, count) in states {
             let name = match state {
-                State::Partial => "known in part",
-                State::Unparsed => "not parsed",
-                State::TooLarge => "too large",
-                State::Secret => "secret",
-                State::Unreadable => "unreadable",
-                State::Whole | State::Generated | State::Binary => continue,
+                FileState::Partial => "known in part",
+                FileState::Unparsed => "not parsed",
+                FileState::TooLarge => "too large",
+                FileState::Secret => "secret",
+                FileState::Unreadable => "unreadable",
+                FileState::Whole | FileState::Generated | FileState::Binary => continue,
             };
             gaps += &format!(", {name}: {count}");
         }
