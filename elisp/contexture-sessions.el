@@ -718,8 +718,8 @@ The answer is kept in `contexture-sync-hosts'."
              (not (assoc host contexture-sync-hosts)))
     (customize-save-variable
      'contexture-sync-hosts
-     (cons (cons host (y-or-n-p (format "Exchange with %s by itself when you open files there? "
-                                        host)))
+     (cons (cons host (contexture--y-or-n-p
+                       (format "Exchange with %s by itself when you open files there? " host)))
            contexture-sync-hosts))))
 
 (defun contexture-sync--hosts ()
