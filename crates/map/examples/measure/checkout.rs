@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use contexture_map::{Content, Listed, Source, Stamp};
+use contexture_map::{Content, FileStamp, MapSource, WalkedFile};
 
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
@@ -35,8 +35,8 @@ impl Checkout {
     }
 }
 
-impl Source for Checkout {
-    fn files(&self) -> Result<Vec<Listed>, String> {
+impl MapSource for Checkout {
+    fn files(&self) -> Result<Vec<WalkedFile>, String> {
         let mut files = Vec::new();
         for path in self.run(&["ls-files", "-z", "-co", "--exclude-standard"]).split('\0') {
             let is_hidden = path.split('/').any(|name| name.starts_with('.'));
@@ -44,13 +44,13 @@ impl Source for Checkout {
             if is_hidden || !metadata.is_file() {
                 continue;
             }
-            let stamp = Stamp {
+            let stamp = FileStamp {
                 bytes: metadata.len(),
                 modified: metadata.mtime() * 1_000_000_000 + metadata.mtime_nsec(),
                 changed: metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec(),
                 inode: metadata.ino(),
             };
-            files.push(Listed { path: path.to_owned(), stamp });
+            files.push(WalkedFile { path: path.to_owned(), stamp });
         }
         Ok(files)
     }

@@ -15,7 +15,7 @@ mod recall;
 mod search;
 mod times;
 
-use contexture_map::{Index, Style, Task, Weights};
+use contexture_map::{Index, MapTask, Style, Weights};
 
 use self::checkout::Checkout;
 
@@ -27,7 +27,7 @@ fn main() {
             let mut index = Index::default();
             index.update(&Checkout::new(folder)).unwrap();
             let weights = weights();
-            let task = Task { query, focus: focus.to_vec(), weights };
+            let task = MapTask { query, focus: focus.to_vec(), weights };
             let map = index.map(&task, &style(tokens.parse().unwrap()));
             print!("{}", map.text);
             println!("{} tokens of {tokens}; {:?}", map.tokens, map.states);

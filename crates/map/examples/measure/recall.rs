@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use contexture_map::{Index, Task, Weights};
+use contexture_map::{Index, MapTask, Weights};
 
 use crate::checkout::Checkout;
 use crate::search::{FIRST, gain, paths};
@@ -55,7 +55,7 @@ pub(crate) fn measure(folders: &[&str], weights: &Weights) {
             for (way, (_, weights)) in ways.iter().enumerate() {
                 for (at, budget) in BUDGETS.into_iter().enumerate() {
                     let focus = vec![case.files[hand].as_str()];
-                    let task = Task { query: &case.message, focus, weights: weights.clone() };
+                    let task = MapTask { query: &case.message, focus, weights: weights.clone() };
                     let map = index.map(&task, &crate::style(budget));
                     over += usize::from(map.tokens > budget);
                     let named: HashSet<&str> = map.text.lines().collect();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use contexture_map::{Index, Task, Weights};
+use contexture_map::{Index, MapTask, Weights};
 
 use crate::checkout::Checkout;
 
@@ -84,7 +84,7 @@ fn read(line: &str) -> Question<'_> {
 }
 
 pub(crate) fn paths(index: &Index, query: &str, weights: &Weights) -> Vec<String> {
-    let task = Task { query, focus: Vec::new(), weights: weights.clone() };
+    let task = MapTask { query, focus: Vec::new(), weights: weights.clone() };
     let map = index.map(&task, &crate::style(TOKENS));
     map.files.into_iter().map(|file| file.path).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use contexture_map::{Index, Task};
+use contexture_map::{Index, MapTask};
 
 use crate::checkout::Checkout;
 
@@ -11,7 +11,7 @@ const RUNS: usize = 9;
 pub(crate) fn measure(folder: &str) {
     let source = Checkout::new(folder);
     crate::count("the vocabulary is loaded once");
-    let task = || Task { query: "fix the error when reading a file", ..Task::default() };
+    let task = || MapTask { query: "fix the error when reading a file", ..MapTask::default() };
     let begun = Instant::now();
     let mut index = Index::default();
     index.update(&source).unwrap();
