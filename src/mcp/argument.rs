@@ -54,9 +54,12 @@ pub(super) fn is_id(text: &str, beginning: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Parses `LINE`, `FIRST-LAST` or `FIRST-`.
+/// Parses `LINE`, `FIRST-LAST` or `FIRST-`. Some models write whole numbers as `5.0`.
 pub(super) fn lines(text: &str) -> Result<ArgumentLines, Trouble> {
-    let number = |text: &str| text.trim().parse::<u64>().ok().filter(|line| *line > 0);
+    let number = |text: &str| {
+        let text = text.trim();
+        text.strip_suffix(".0").unwrap_or(text).parse::<u64>().ok().filter(|line| *line > 0)
+    };
     let lines = match text.split_once('-') {
         None => number(text).map(|line| (line, Some(line))),
         Some((first, "")) => number(first).map(|first| (first, None)),
@@ -90,10 +93,12 @@ mod tests {
     fn lines_are_a_line_or_a_range() {
         for (text, expected) in
             [("7", (7, Some(7))), ("7-9", (7, Some(9))), ("7-", (7, None)), ("7-7", (7, Some(7)))]
+                .into_iter()
+                .chain([("7.0", (7, Some(7))), ("7.0-9.0", (7, Some(9))), ("7.0-", (7, None))])
         {
             assert_eq!(lines(text).unwrap(), expected, "{text}");
         }
-        for text in ["", "0", "-3", "9-7", "x", "1-y", "1-2-3", "99999999999999999999"] {
+        for text in ["", "0", "-3", "9-7", "x", "1-y", "1-2-3", "7.5", "99999999999999999999"] {
             assert!(lines(text).unwrap_err().to_string().contains("must look like"), "{text}");
         }
     }
