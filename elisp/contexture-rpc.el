@@ -1060,9 +1060,9 @@ After one wait in vain, the next are short until the server says something."
               (signal 'contexture-error
                       (list "the server has not answered yet, and a key ended the wait")))
             (contexture--tell-still-waiting))
-          (if (and process (memq (process-status process) '(run open)))
-              (accept-process-output process (min left 0.05))
-            (accept-process-output nil (min left 0.05))))))
+          (accept-process-output
+           (and process (memq (process-status process) '(run open)) process)
+           (min left 0.05)))))
     (contexture--tell-no-longer)))
 
 (defun contexture--tell-still-waiting ()
