@@ -123,8 +123,8 @@ fn a_client_that_is_slow_to_read_still_gets_every_piece() {
     slow.write_all(b"{\"id\": 1, \"method\": \"chat\", \"params\": {\"session\": \"s\", \"content\": \"hi\"}}\n")
         .unwrap();
     until("the model to be asked", || !model.asked().is_empty());
-    // Long enough for more to come than is kept for a client that does not read, and far shorter
-    // than the server waits for such a client, also on a busy machine.
+    // Meanwhile more comes than is kept for a client that does not read. The server waits far longer
+    // for such a client, also on a busy machine.
     for _ in 0..300 {
         other.ok("ping", "nil");
     }
