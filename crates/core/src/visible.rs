@@ -86,16 +86,20 @@ fn escaped(
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
-    let mut done = 0;
+    let (mut done, mut has_escapes) = (0, false);
     for (at, c) in text.char_indices() {
+        if is_kept(c) || !is_hidden(c) {
+            continue;
+        }
+        out.push_str(&text[done..at]);
+        done = at;
         let end = at + c.len_utf8();
-        if !is_kept(c) && is_hidden(c) && !place::is_proper(c, &text[..at], &text[end..]) {
-            out.push_str(&text[done..at]);
+        if !place::is_proper(c, &out, &text[end..]) {
             escape(c, &mut out);
-            done = end;
+            (done, has_escapes) = (end, true);
         }
     }
-    if done == 0 {
+    if !has_escapes {
         return Cow::Borrowed(text);
     }
     out.push_str(&text[done..]);

@@ -6,6 +6,8 @@ use icu_properties::props::{
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
 
+use super::is_hidden;
+
 /// Subdivisions whose flags Unicode recommends (RGI), as letters: England, Scotland and Wales. A
 /// flag is a black flag followed by these letters as tag characters. Other tags could carry
 /// invisible text.
@@ -13,8 +15,9 @@ const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 const BLACK_FLAG: char = '\u{1f3f4}';
 const CANCEL_TAG: char = '\u{e007f}';
 
-/// Returns whether the hidden character `c` between `before` and `after` changes the look of
-/// ordinary text, which is its purpose. A non-joiner does so between letters that would join, a
+/// Returns whether the hidden character `c` changes the look of ordinary text, which is its purpose.
+/// `before` is the text before `c` as readers see it, with its escapes. `after` is the text after
+/// `c` as it was written. A non-joiner does so between letters that would join, a
 /// joiner in an emoji (UTS 51), and both after a virama (RFC 5892, A.1 and A.2). A selector does so
 /// in an emoji and after a character that has variants. A tag does so in a flag. Anywhere else, a
 /// hidden character only makes one name look like another.
@@ -46,7 +49,8 @@ fn parts_letters(before: &str, after: &str) -> bool {
     let joining = |c: char| CodePointMapData::<JoiningType>::new().get(c);
     let opaque = |kind: &JoiningType| *kind == JoiningType::Transparent;
     let left = before.chars().rev().map(joining).find(|kind| !opaque(kind));
-    let right = after.chars().map(joining).find(|kind| !opaque(kind));
+    let seen = after.chars().take_while(|c| !is_hidden(*c));
+    let right = seen.map(joining).find(|kind| !opaque(kind));
     matches!(left, Some(JoiningType::LeftJoining | JoiningType::DualJoining))
         && matches!(right, Some(JoiningType::RightJoining | JoiningType::DualJoining))
 }
@@ -62,8 +66,10 @@ fn ends_in_emoji(before: &str) -> bool {
     }
 }
 
+/// Returns whether the character is a picture that readers see. Unicode reserves some code points for
+/// later pictures.
 fn is_picture(c: char) -> bool {
-    CodePointSetData::new::<ExtendedPictographic>().contains(c)
+    !is_hidden(c) && CodePointSetData::new::<ExtendedPictographic>().contains(c)
 }
 
 fn is_ideograph(c: char) -> bool {

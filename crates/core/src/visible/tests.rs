@@ -138,6 +138,39 @@ fn texts() -> impl Strategy<Value = String> {
     "([a-z]|\\PC|\\p{C}|\\p{Cf}|[مدक्葛❤👩🏽1]|[\u{200b}-\u{200f}\u{202a}-\u{202e}\u{fe0e}\u{fe0f}\u{e0100}]){0,20}"
 }
 
+/// A character of each class on which a proper place depends: letters of scripts that join and do not
+/// join, pictures that exist and that Unicode reserves for later, and what hides.
+const CLASSES: [char; 16] = [
+    'a',
+    '1',
+    'م',
+    'د',
+    'क',
+    '्',
+    '葛',
+    '👩',
+    '🏽',
+    '\u{1f8ae}',
+    '\u{ad}',
+    '\u{200c}',
+    '\u{200d}',
+    '\u{fe0f}',
+    '\u{e0100}',
+    '\u{378}',
+];
+
+#[test]
+fn what_is_shown_is_ordinary_in_any_order() {
+    let texts = CLASSES.iter().map(char::to_string).collect::<Vec<_>>();
+    let after = |texts: &[String]| -> Vec<String> {
+        texts.iter().flat_map(|text| CLASSES.iter().map(move |c| format!("{text}{c}"))).collect()
+    };
+    for text in after(&after(&after(&texts))) {
+        let shown = visible(&text);
+        assert_eq!(visible(&shown), shown, "{text:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_hidden_is_left(text in texts()) {
