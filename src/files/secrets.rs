@@ -115,10 +115,19 @@ fn fits(glob: &str, name: &str) -> bool {
 
 /// Beginning and end of the line above a private key.
 const PRIVATE_KEY: (&str, &str) = ("-----BEGIN ", "PRIVATE KEY");
-/// Beginnings of tokens, each with the minimum number of letters, digits, `-` and `_` after it.
+/// Beginnings of tokens, each with the minimum number of letters, digits, `-` and `_` after it. Those
+/// with `LS0t` are private keys in Base64, as in a configuration of Kubernetes, and `eyJhbGciOi` is a
+/// JSON Web Token.
 const TOKENS: &[(&str, usize)] = &[
     ("AKIA", 16),
     ("AIza", 35),
+    ("LS0tLS1CRUdJTiBEU0EgUFJJVkFURSBLRV", 20),
+    ("LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtF", 20),
+    ("LS0tLS1CRUdJTiBFTkNSWVBURUQgUFJJVkFURSBLRV", 20),
+    ("LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0", 20),
+    ("LS0tLS1CRUdJTiBQUklWQVRFIEtF", 20),
+    ("LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRV", 20),
+    ("eyJhbGciOi", 20),
     ("ghp_", 36),
     ("gho_", 36),
     ("ghs_", 36),
@@ -162,6 +171,8 @@ fn has_secret(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+
     use super::*;
 
     /// Names of files, each after `secret` or `open`. The tests of Emacs read them, too.
@@ -207,6 +218,14 @@ mod tests {
         for text in [&token[..20], &format!("x{token}"), &format!("a {key}"), "ghp_", "sk-ant-"] {
             assert!(!is_secret(None, text), "{text}");
         }
+        for name in ["", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED "] {
+            let pem = format!("-----BEGIN {name}PRIVATE KEY-----\n{}", "MIIE".repeat(8));
+            let coded = base64::engine::general_purpose::STANDARD.encode(pem);
+            assert!(is_secret(None, &format!("    client-key-data: {coded}\n")), "{coded}");
+        }
+        let certificate = base64::engine::general_purpose::STANDARD
+            .encode(format!("-----BEGIN CERTIFICATE-----\n{}", "MIIE".repeat(8)));
+        assert!(!is_secret(None, &format!("certificate-authority-data: {certificate}\n")));
         assert!(is_secret(Some(Path::new("/p/notes.txt.gpg")), "decrypted"));
     }
 }
