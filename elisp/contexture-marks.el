@@ -1024,10 +1024,13 @@ HELD is the value of `contexture-live--held-p'."
 
 (defun contexture-live--note-saved (item)
   "Note the state of ITEM that the server knows if its file has the same text.
-The file may have it in another form."
+The file may have it in another form.  That it lacks the text counts only
+there: the server looks into all other files itself."
   (pcase-let ((`(,text ,lines ,held ,lost) (contexture-live--item-told item)))
-    (unless (or (null text) lost (contexture-live--modified-p held))
-      (setf (contexture-live--item-saved item) (list text lines nil nil)))))
+    (unless (or (null text)
+                (contexture-live--modified-p held)
+                (and lost (not (eq held 'form))))
+      (setf (contexture-live--item-saved item) (list text lines nil lost)))))
 
 (defun contexture-live--known-file ()
   "Return the name by which the server knows this buffer's file."

@@ -22,6 +22,7 @@ use super::windows::Windows;
 use crate::context::change::{Change, ContextSettings};
 use crate::context::manager::Manager;
 use crate::context::place;
+use crate::ids::ItemId;
 use crate::store::{Counters, Store, StoreError, TableReading, Way};
 
 /// Number of managers in memory above which the empty ones are removed from memory.
@@ -298,11 +299,15 @@ impl Engine {
         self.store.refusal()
     }
 
-    /// Forgets a connection that has ended. If it had items in unsaved buffers, these have other
-    /// texts now, so others are told that they changed.
+    /// Forgets a connection that has ended, and tells of the items that it had in unsaved buffers.
     pub(crate) fn forget_caller(&mut self, caller: Caller) {
         self.sessions.forget(caller);
         let released = self.held.forget(caller);
+        self.tell_released(&released, caller);
+    }
+
+    /// Tells that items, which the caller had in unsaved buffers, have other texts now for others.
+    pub(super) fn tell_released(&mut self, released: &[ItemId], caller: Caller) {
         let changed = self
             .managers
             .iter()

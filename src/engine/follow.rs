@@ -179,7 +179,10 @@ impl Engine {
 
     /// Records that the caller has an item's text in an unsaved buffer, or no longer has it there.
     pub(crate) fn hold(&mut self, item: &Item) {
-        self.held.note(item, self.sessions.caller);
+        let caller = self.sessions.caller;
+        if self.held.note(item, caller) {
+            self.tell_released(&[item.id], caller);
+        }
     }
 
     /// Asks editors, with an event, for text that they have not saved: the text of the file at

@@ -28,16 +28,21 @@ const OF_BUFFER: [&str; 7] =
 
 impl UnsavedBuffers {
     /// Records whether the caller has the text of this version of an item in an unsaved buffer.
-    /// Other connections keep their own versions.
-    pub(super) fn note(&mut self, item: &Item, caller: Caller) {
+    /// Other connections keep their own versions. Returns whether a connection had the item in an
+    /// unsaved buffer until now.
+    pub(super) fn note(&mut self, item: &Item, caller: Caller) -> bool {
         let versions = self.0.entry(item.id).or_default();
+        let count = versions.len();
         versions.retain(|it| it.caller != caller && item.live);
+        let left = versions.len();
         if caller != Caller::Nobody && item.live && item.is_unsaved() {
             versions.push(Holding { caller, item: Arc::new(item.clone()) });
         }
         if versions.is_empty() {
             self.0.remove(&item.id);
+            return count > 0;
         }
+        left < count && versions.len() == left
     }
 
     /// Records a change by a caller that need not be an editor: if it leaves the text unsaved, the

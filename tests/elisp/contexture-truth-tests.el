@@ -577,6 +577,29 @@ If FAR, the file is visited as one on another machine."
           (should (equal (car (contexture-truth-tests--scene t before lines after t))
                          expected)))))))
 
+(ert-deftest contexture-truth-what-a-saved-file-lacks-is-not-certain-after-its-buffer ()
+  "Only this Emacs knows what became of a file on another machine."
+  (let ((contexture-truth-tests--theirs nil)
+        (create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil))
+    (contexture-test-with-mock-method
+      (contexture-test-with-state
+        (setq contexture-add-to 'shared)
+        (let ((name (expand-file-name "s.py" (contexture-truth-tests--root))))
+          (contexture-truth-tests--write name "a = 1\nb = 2\n")
+          (with-current-buffer (find-file-noselect (concat "/mock::" name) t)
+            (contexture-add-region (contexture--line-position 2) (point-max))
+            (contexture-test-settle)
+            (delete-region (contexture--line-position 2) (point-max))
+            (contexture-truth-tests--placed)
+            (let ((save-silently t)) (save-buffer))
+            (contexture-truth-tests--placed)
+            (goto-char (point-min))
+            (insert "# not saved\n")
+            (contexture-truth-tests--placed)
+            (kill-buffer))
+          (contexture-test-settle)
+          (should (equal (contexture-truth-tests--placed) '(:stale))))))))
+
 ;;;; The test
 
 (defun contexture-truth-tests--run (seed steps)

@@ -504,6 +504,25 @@ fn what_one_editor_saves_beats_the_buffer_of_the_other() {
     assert_eq!(seen(other), (second, 5, String::new()));
 }
 
+/// Says that a client's buffer has the text of the file again.
+fn take_back(client: &mut Client) {
+    client.ok("update-items", "(:items ((:id \"ctx-1\" :metadata (:unsaved nil :modified nil))))");
+}
+
+#[test]
+fn others_are_told_when_an_editor_takes_its_edits_back() {
+    let mut desk = Two::new();
+    let Two { one, two, .. } = &mut desk;
+    tell(one, &MARKED.replace("a + 1", "one(a)"), UNSAVED);
+    tell(two, &MARKED.replace("b * 2", "two(b)"), UNSAVED);
+    take_back(two);
+    assert_eq!(seen(two), (MARKED.to_owned(), 5, ELSEWHERE.to_owned()));
+    two.ok("subscribe", "(:topics (:context-changed))");
+    take_back(one);
+    assert_eq!(seen(two), (MARKED.to_owned(), 5, String::new()));
+    assert!(is_nil(&two.notification("context-changed")["followed"]));
+}
+
 #[test]
 fn each_editor_finds_an_item_by_the_name_that_its_buffer_has() {
     let mut desk = Two::new();
