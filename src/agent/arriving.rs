@@ -2,12 +2,13 @@
 //! certain that the item's text is on its lines.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Services;
 use super::items::FileItem;
 use crate::context::item::{ANCHOR, Item};
 use crate::engine::{Added, Again, Engine, EngineError, NewItem};
-use crate::files::{self, FileReader, ReadOptions};
+use crate::files::{self, FileReader, Looks, ReadOptions, Stamp};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
 use crate::value::Value;
@@ -19,6 +20,8 @@ pub(crate) struct Arriving {
     picture: Option<(String, Vec<u8>)>,
     options: ReadOptions,
     reader: FileReader,
+    /// What the file of a live item is now, and where that is remembered.
+    file: Option<(Arc<Looks>, Stamp)>,
 }
 
 impl Arriving {
@@ -41,14 +44,19 @@ impl Arriving {
         let find = move |engine: &mut Engine| engine.files_named_like(&manager, &name);
         let names = services.engine.ask(find).await?;
         let (options, as_given) = (services.limits.read_options(None), item.clone());
-        let read = tokio::task::spawn_blocking(move || Self::read(item, &names, options));
+        let looks = Arc::clone(&services.looks);
+        let read = tokio::task::spawn_blocking(move || {
+            let file = Stamp::of_new(&item.metadata).map(|stamp| (looks, stamp));
+            Self { file, ..Self::read(item, &names, options) }
+        });
         Ok(read.await.unwrap_or_else(|_| Self::copy(as_given)))
     }
 
     /// Returns an item that follows no file.
     pub(crate) fn copy(item: impl Into<FileItem>) -> Self {
         let FileItem { item, picture } = item.into();
-        Self { item, picture, options: ReadOptions { max_bytes: 0 }, reader: FileReader::default() }
+        let (options, reader) = (ReadOptions { max_bytes: 0 }, FileReader::default());
+        Self { item, picture, options, reader, file: None }
     }
 
     /// Like [`new`](Self::new), given the names that the manager has for files like the item's.
@@ -59,7 +67,8 @@ impl Arriving {
         {
             item.metadata.set("filename", Value::Str(same.clone()));
         }
-        let mut arriving = Self { item, picture: None, options, reader: FileReader::default() };
+        let reader = FileReader::default();
+        let mut arriving = Self { item, picture: None, options, reader, file: None };
         arriving.note_anchor();
         arriving
     }
@@ -91,7 +100,7 @@ impl Arriving {
         manager: &str,
         counter: &dyn Counter,
     ) -> Result<(Added, Option<Again>), EngineError> {
-        let Self { item, picture, options, mut reader } = self;
+        let Self { item, picture, options, mut reader, file } = self;
         if let Some((hash, content)) = picture {
             engine.keep_picture(&hash, &content)?;
         }
@@ -100,6 +109,10 @@ impl Arriving {
                 item.metadata.set(ANCHOR, anchor);
             }
         };
-        engine.add_live(method, manager, item, counter, anchor)
+        let (added, again) = engine.add_live(method, manager, item, counter, anchor)?;
+        if let Some((looks, stamp)) = file {
+            looks.arrived(added.ids.first().map(|id| (*id, stamp)));
+        }
+        Ok((added, again))
     }
 }

@@ -24,7 +24,7 @@ pub struct Services {
     /// Handle to the engine.
     pub engine: Handle,
     /// Remembers which live items have been compared with their files.
-    pub(crate) looks: Looks,
+    pub(crate) looks: Arc<Looks>,
     /// Connections of editors, which have buffers of their own.
     pub(crate) editors: Mutex<HashSet<Caller>>,
     /// Asks the connected editors whether one has unsaved text of a file. For threads that may
@@ -83,7 +83,7 @@ impl Services {
         Self {
             engine,
             counter,
-            looks: Looks::default(),
+            looks: Arc::default(),
             editors: Mutex::default(),
             unsaved: OnceLock::new(),
             limits,

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 
 use super::freshness::{changed_ms, file_of};
 use super::moved::Inode;
+use super::path::absolute;
 use super::read::load;
-use crate::context::item::{Item, ItemId};
+use crate::context::item::{Item, ItemId, Metadata as Attributes};
 
 /// Maximum size of a file that says where a linked work tree has its index, in bytes.
 const MAX_GIT_BYTES: u64 = 1 << 20;
@@ -48,6 +49,17 @@ pub(crate) struct Stamp {
 type Sign = (u64, u64, u64, i64, i64, i64, i64);
 
 impl Looks {
+    /// Remembers what the files of new items were when the items were added, by the ids of the items.
+    /// A file is then found even if it is renamed before anybody compares it.
+    pub(crate) fn arrived(&self, files: impl IntoIterator<Item = (u64, Stamp)>) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, stamp) in files {
+            let (version, inode) = (Weak::new(), stamp.inode);
+            let seen_first = Seen { version, stamp, settled: false, inode };
+            seen.entry(ItemId(id)).or_insert(seen_first);
+        }
+    }
+
     /// Returns the stamp of an item's file. Returns `None` if this version of the item was compared
     /// since its file last changed, or if the item has no file.
     pub(crate) fn unseen(&self, item: &Arc<Item>) -> Option<Stamp> {
@@ -82,6 +94,12 @@ impl Looks {
 }
 
 impl Stamp {
+    /// Returns the stamp that the file with these attributes of an item has now, if the item has a
+    /// file on this machine.
+    pub(crate) fn of_new(attributes: &Attributes) -> Option<Self> {
+        Some(Self::of(&absolute(attributes.filename()?).ok()?))
+    }
+
     fn of(path: &Path) -> Self {
         let metadata_of = |path: &Path| -> Vec<Metadata> {
             let named = path.symlink_metadata().ok();

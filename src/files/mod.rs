@@ -49,7 +49,7 @@ pub(crate) use follow::Found;
 pub(crate) use freshness::{has_changed_since, states};
 pub(crate) use identity::{Identity, without_user};
 pub(crate) use listing::{ListedFile, listing};
-pub(crate) use looks::Looks;
+pub(crate) use looks::{Looks, Stamp};
 #[cfg(feature = "map")]
 pub(crate) use mapped::ProjectOnDisk;
 pub(crate) use memories::{memories, write_memory};

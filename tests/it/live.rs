@@ -608,14 +608,16 @@ fn files_and_folders_that_were_moved_without_git_are_followed() {
     let mut client = home.ephemeral(&[]);
     mark(&mut client, &path);
     client.ok("add-file", &format!("(:path {} :manager \"whole\")", quoted(&path)));
-    client.ok("list-items", "(:managers (\"*shared*\" \"whole\") :brief t)");
+    let folder = quoted(home.file("p").to_str().unwrap());
+    let added = client.ok("add-tree", &format!("(:path {folder} :manager \"tree\")"));
+    assert_eq!(added["files"], 1, "{added}");
     for (from, to) in [("p/sub/a.rs", "p/sub/b.rs"), ("p/sub", "p/moved"), ("p", "q")] {
         std::fs::rename(home.file(from), home.file(to)).unwrap();
-        let items = client.ok("list-items", "(:managers (\"*shared*\" \"whole\") :brief t)");
-        for item in items.as_array().unwrap() {
-            let name = item["metadata"]["filename"].as_str().unwrap();
-            assert!(name.contains(to) && name.ends_with(".rs"), "{to}: {item}");
-            assert_eq!(item["state"], "fresh");
+        for manager in ["*shared*", "whole", "tree"] {
+            let items = client.ok("list-items", &format!("(:manager {manager:?} :brief t)"));
+            let name = items[0]["metadata"]["filename"].as_str().unwrap();
+            assert!(name.contains(to) && name.ends_with(".rs"), "{to}: {items}");
+            assert_eq!(items[0]["state"], "fresh");
         }
     }
 }

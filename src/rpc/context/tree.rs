@@ -1,8 +1,9 @@
 //! The method that adds a directory: its files, or one item that lists them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ use crate::context::item::{Kind, Metadata};
 use crate::context::manager::{MAX_CAPACITY, ManagerError};
 use crate::engine::{EngineError, NewItem};
 use crate::files::{
-    self, FileText, ListedFile, ReadOptions, SkipReason, Skipped, TreeError, TreeOptions, Walk,
+    self, FileText, ListedFile, ReadOptions, SkipReason, Skipped, Stamp, TreeError, TreeOptions,
+    Walk,
 };
 use crate::ids::ItemId;
 use crate::rpc::call::MethodCall;
@@ -158,14 +160,23 @@ pub(super) fn add_tree(call: MethodCall, given: AddTree) -> Result<Step, WireErr
     let root = root.to_string_lossy().into_owned();
     let (files, bytes, skipped) = (found.files, found.bytes, LeftOutEntries::from(skipped));
     let is_live = given.live && mode == TreeMode::Files;
+    let looks = Arc::clone(&call.tools.looks);
+    let named = |item: &NewItem| item.metadata.filename().map(str::to_owned);
+    let stamp = |item: &NewItem| Some((named(item)?, Stamp::of_new(&item.metadata)?));
+    let mut stamps = items.iter().filter_map(stamp).collect::<HashMap<_, _>>();
     Step::then(move |engine| {
         let before = tokens_of(&items);
         let (items, repeated) =
             if is_live { engine.without_live(&manager, items)? } else { (items, Vec::new()) };
         let count = count - repeated.len() as u64;
         let tokens = tokens - (before - tokens_of(&items));
+        let names = items.iter().map(named).collect::<Vec<_>>();
         Ok(match engine.add("add-tree", &manager, items) {
             Ok(added) => {
+                if is_live {
+                    let stamp = |(id, name): (&u64, Option<_>)| Some((*id, stamps.remove(&name?)?));
+                    looks.arrived(added.ids.iter().zip(names).filter_map(stamp));
+                }
                 let (ids, evicted) = (ItemId::all(&added.ids), ItemId::all(&added.evicted));
                 Finish::now(&TreeAdded {
                     root,
