@@ -14,8 +14,10 @@ use super::{Fields, Template, TemplateError, bounds};
 /// These steps take less than a tenth of a second.
 const FUEL: u64 = 200_000;
 /// Maximum product of the number of steps and the number of bytes in the template and its fields,
-/// since each step may process all these bytes. This much work takes some seconds.
-const MAX_WORK: u64 = 8 << 30;
+/// since each step may process all these bytes. This much work takes about a second.
+const MAX_WORK: u64 = 1 << 30;
+/// Number of steps that is allowed for any number of bytes: more than the built-in templates need.
+const LEAST_FUEL: u64 = 300;
 /// Maximum length of a rendered template, in bytes.
 pub const MAX_RENDERED_BYTES: usize = 4 << 20;
 
@@ -26,7 +28,7 @@ pub const MAX_RENDERED_BYTES: usize = 4 << 20;
 pub fn render(template: &Template, fields: &Fields<'_>) -> Result<String, TemplateError> {
     let texts = fields.values().copied().chain([&*template.body]);
     let bytes = texts.map(|text| text.len() as u64).sum::<u64>();
-    let environment = environment(FUEL.min(MAX_WORK / bytes.max(1)));
+    let environment = environment((MAX_WORK / bytes.max(1)).clamp(LEAST_FUEL, FUEL));
     let fields: BTreeMap<String, Value> =
         fields.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text))).collect();
     let mut rendered = Bounded(Vec::new());

@@ -115,6 +115,22 @@ fn text_cannot_grow_from_itself() {
 }
 
 #[test]
+fn the_longer_the_fields_the_fewer_steps() {
+    let each = |steps: usize| {
+        let text = format!(
+            "{{% for n in range({steps}) %}}{{% if a|upper %}}{{% endif %}}{{% endfor %}}b"
+        );
+        parse(&text).unwrap()
+    };
+    let (short, long) = ("x".repeat(1_000), "x".repeat(10 << 20));
+    let rendered = |steps, field| render(&each(steps), &Fields::from([("a", field)]));
+    assert_eq!(rendered(5_000, &short).as_deref(), Ok("b"));
+    assert_eq!(rendered(5, &long).as_deref(), Ok("b"));
+    let error = rendered(100, &long).unwrap_err();
+    assert!(error.message.contains("too many steps"), "{error}");
+}
+
+#[test]
 fn conditions_loops_and_plain_filters_are_there() {
     let fields = Fields::from([("a", "one\ntwo"), ("b", "")]);
     let check = |text: &str, expected: &str| {
