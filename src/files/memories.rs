@@ -1,13 +1,12 @@
 //! Memories that a team keeps in its repository: one file each, so that they merge. What is in them
 //! comes from outside: it is read within bounds, and says where it is from.
 
-use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::read::load;
+use super::read::{load_open, refused};
 use super::{Beneath, FileError};
-use crate::whole_file;
+use crate::system::Folder;
 
 /// Folder in a project that holds its memories.
 const MEMORIES: &str = ".contexture/memories";
@@ -69,20 +68,14 @@ pub(crate) fn write_memory(
     let failed =
         |path: &Path, source: io::Error| FileError::Unreadable { path: path.to_owned(), source };
     let root = Beneath::new(project)?.place()?;
-    let mut folder = root.clone();
-    for part in Path::new(MEMORIES) {
-        folder.push(part);
-        match fs::create_dir(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(&folder, error));
-            }
-            _ => {}
-        }
+    let mut folder = Folder::at(&root).map_err(|error| refused(&root, error))?;
+    let mut place = root.clone();
+    for part in MEMORIES.split('/') {
+        place.push(part);
+        let below = folder.below(part).map_err(|error| failed(&place, error))?;
         // A link could lead anywhere.
-        let is_folder = fs::symlink_metadata(&folder).is_ok_and(|it| it.is_dir());
-        if !is_folder {
-            return Err(FileError::Outside { path: folder, folder: root });
-        }
+        folder = below
+            .ok_or_else(|| FileError::Outside { path: place.clone(), folder: root.clone() })?;
     }
     let text = format!("{FENCE}\nkind: {kind}\n{FENCE}\n{}\n", content.trim());
     let words = content.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -91,30 +84,32 @@ pub(crate) fn write_memory(
     let stem = if stem.is_empty() { "memory".to_owned() } else { stem };
     for number in 1..=MOST_ALIKE {
         let number = if number == 1 { String::new() } else { format!("-{number}") };
-        let path = folder.join(format!("{stem}{number}.md"));
-        match fs::symlink_metadata(&path) {
+        let name = format!("{stem}{number}.md");
+        let path = place.join(&name);
+        match folder.open(&name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let written = whole_file::replace(&path, |file, _| file.write_all(text.as_bytes()));
+                let written = folder.replace(&name, text.as_bytes());
                 return written.map(|()| path.clone()).map_err(|error| failed(&path, error));
             }
+            Err(_) => {}
             // The same text needs no second file.
-            Ok(about)
-                if about.is_file()
-                    && load(&path, LARGEST)
-                        .is_ok_and(|old| body(&old).trim() == content.trim()) =>
-            {
-                return Ok(path);
+            Ok(file) => {
+                let old = load_open(&path, file, LARGEST);
+                if old.is_ok_and(|old| body(&old).trim() == content.trim()) {
+                    return Ok(path);
+                }
             }
-            _ => {}
         }
     }
     let full = io::Error::other("there are too many memories with this beginning");
-    Err(failed(&folder, full))
+    Err(failed(&place, full))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
 
@@ -163,5 +158,30 @@ mod tests {
             Err(FileError::Outside { .. })
         ));
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
+        let (project, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = |name: &str| project.path().join(name);
+        fs::create_dir_all(elsewhere.path().join("memories")).unwrap();
+        symlink(elsewhere.path(), at("link")).unwrap();
+        let has_ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    let _ = fs::rename(at(".contexture"), at("real"));
+                    let _ = fs::rename(at("link"), at(".contexture"));
+                    let _ = fs::rename(at(".contexture"), at("link"));
+                    let _ = fs::rename(at("real"), at(".contexture"));
+                }
+            });
+            for number in 0..2_000 {
+                let _ = write_memory(project.path(), &format!("number {number}"), "note");
+            }
+            has_ended.store(true, Ordering::Relaxed);
+        });
+        let outside = fs::read_dir(elsewhere.path().join("memories")).unwrap().count();
+        assert_eq!(outside, 0, "memories were written through a link");
     }
 }

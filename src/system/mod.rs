@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::{Dir, Mode, OFlags};
 
+mod folder;
 #[cfg(all(target_os = "linux", not(portable)))]
 mod linux;
 #[cfg(not(all(target_os = "linux", not(portable))))]
@@ -24,6 +25,7 @@ use linux as here;
 #[cfg(not(all(target_os = "linux", not(portable))))]
 use portable as here;
 
+pub(crate) use self::folder::Folder;
 pub(crate) use here::held::{Held, keeps_inside};
 #[cfg(feature = "server")]
 pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
