@@ -1,7 +1,6 @@
 //! Items on their way into a manager. Before a live item is added, its file is read: only now is it
 //! certain that the item's text is on its lines.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::Services;
@@ -62,8 +61,9 @@ impl Arriving {
     /// Like [`new`](Self::new), given the names that the manager has for files like the item's.
     /// Reads the disk.
     fn read(mut item: NewItem, names: &[String], options: ReadOptions) -> Self {
-        if let Some(own) = item.metadata.filename().map(|name| files::true_name(Path::new(name)))
-            && let Some(same) = names.iter().find(|name| files::true_name(Path::new(name)) == own)
+        if let Some(own) = item.metadata.filename().and_then(files::true_outside)
+            && let Some(same) =
+                names.iter().find(|name| files::true_outside(name).as_ref() == Some(&own))
         {
             item.metadata.set("filename", Value::Str(same.clone()));
         }

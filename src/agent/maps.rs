@@ -9,7 +9,7 @@ pub(crate) use contexture_map::MAX_QUERY_BYTES;
 use contexture_map::{Map, MapTask, StoredIndex, Style, Unsaved, Weights};
 
 use crate::engine::View;
-use crate::files::{ProjectOnDisk, ReadOptions, TreeError, true_name};
+use crate::files::{ProjectOnDisk, ReadOptions, TreeError, true_outside};
 use crate::tokens::Counter;
 use crate::visible::visible;
 
@@ -48,7 +48,7 @@ pub(crate) struct WantedMap {
 pub(crate) fn unsaved(view: &View) -> Option<(PathBuf, String)> {
     let is_whole = view.is_held() && view.item.metadata.lines().is_none();
     let name = view.item.metadata.filename().filter(|_| is_whole)?;
-    Some((true_name(name.as_ref()), view.item.content.to_string()))
+    Some((true_outside(name)?, view.item.content.to_string()))
 }
 
 impl Maps {

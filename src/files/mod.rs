@@ -66,8 +66,8 @@ pub(crate) use refresh::{
     FileReader, Followed, LEADS_OUT, Refreshed, WITHIN, is_version, keep_marked, leads_out,
     refresh, refresh_from,
 };
-pub(crate) use remote::{remote_of, true_name};
-pub(crate) use repository::{project_of, repository_address};
+pub(crate) use remote::{remote_of, true_name, true_outside};
+pub(crate) use repository::{is_there, project_of, repository_address};
 pub(crate) use secrets::{holds_secrets, is_secret};
 pub(crate) use skipped::{MAX_NAMED_SKIPS, SkipReason, Skipped};
 pub(crate) use tree::{DEFAULT_MAX_TREE_ENTRIES, FoundFile, Progress, TreeOptions, Walk, walk};

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::identity::address;
+use super::path::absolute;
 use super::read::load;
 
 /// Maximum size of a file of Git that is read, in bytes.
@@ -32,6 +33,12 @@ pub(crate) fn remote_of(root: &Path) -> Option<String> {
 pub(crate) fn true_name(path: &Path) -> PathBuf {
     let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_path_buf())
+}
+
+/// Returns the true name of a file that somebody else names; `None` if the name is of no file on this
+/// machine.
+pub(crate) fn true_outside(name: &str) -> Option<PathBuf> {
+    absolute(name).ok().map(|path| true_name(&path))
 }
 
 #[cfg(test)]
@@ -84,5 +91,16 @@ mod tests {
         assert_eq!(true_name(&top.join("link/a")), top.join("real/a"));
         assert_eq!(true_name(&top.join("link/new")), top.join("real/new"));
         assert_eq!(true_name(&top.join("no/new")), top.join("no/new"));
+    }
+
+    #[test]
+    fn only_a_local_absolute_name_of_somebody_else_has_a_true_name() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        assert_eq!(true_outside(top.join("./a/..").to_str().unwrap()), Some(top));
+        for name in ["src", "", "../x", "/ssh:host:/x", "/x/../ssh:host:/x", "//host/x", "~user/x"]
+        {
+            assert_eq!(true_outside(name), None, "{name}");
+        }
     }
 }

@@ -39,6 +39,11 @@ pub(crate) fn project_of(folder: &str) -> String {
     root.unwrap_or_else(|| folder.to_owned())
 }
 
+/// Returns whether there is a file or folder with this name.
+pub(crate) fn is_there(name: &str) -> bool {
+    absolute(name).is_ok_and(|path| path.exists())
+}
+
 /// Returns the URL of the Git remote of the repository with this root, without user and password.
 pub(crate) fn repository_address(root: &Path) -> Option<String> {
     address(&text(&root.join(".git/config"))?)
@@ -144,5 +149,18 @@ mod tests {
         fs::create_dir_all(top.join("liar")).unwrap();
         fs::copy(top.join("side/.git"), top.join("liar/.git")).unwrap();
         assert_eq!(repository(&top.join("liar")), Some(top.join("liar")));
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_looked_at() {
+        let temp = tempfile::tempdir().unwrap();
+        let top = temp.path().canonicalize().unwrap();
+        fs::create_dir(top.join("ssh:host:")).unwrap();
+        let is_there = |name: &str| super::is_there(&name.replace("TOP", top.to_str().unwrap()));
+        assert!(is_there("TOP") && is_there("~") && is_there("TOP/none/.."));
+        for name in ["TOP/none", "/ssh:host:/", "/x/../ssh:host:/tmp", "tmp", "~nobody/x", "//h/x"]
+        {
+            assert!(!is_there(name), "{name}");
+        }
     }
 }

@@ -22,9 +22,12 @@ const INTRODUCE: &str = "initialize";
 const MOST_SIGNALS: usize = 1000;
 
 /// The connections of agents, in the order in which they came, and the last signal about each
-/// session of an agent, by the id that the agent gave the session.
+/// session of an agent.
 #[derive(Default)]
-pub struct Agents(Mutex<Vec<(Weak<Client>, ConnectedAgent)>>, Mutex<HashMap<String, Signal>>);
+pub struct Agents(Mutex<Vec<(Weak<Client>, ConnectedAgent)>>, Mutex<Signals>);
+
+/// The last signal about each session, by the name of its agent and the id that the agent gave it.
+pub(super) type Signals = HashMap<(String, String), Signal>;
 
 names! {
     /// What the agent of a session is doing.
@@ -105,17 +108,18 @@ impl Agents {
     /// Keeps what a hook told about the session `id` of an agent, and announces this with an event.
     pub(super) fn signal(&self, engine: &mut Engine, agent: &str, id: &str, signal: Signal) {
         let mut signals = locked(&self.1);
-        if signals.len() >= MOST_SIGNALS && !signals.contains_key(id) {
+        let session = (agent.to_owned(), id.to_owned());
+        if signals.len() >= MOST_SIGNALS && !signals.contains_key(&session) {
             let oldest = signals.iter().min_by_key(|(_, signal)| signal.at);
-            let oldest = oldest.map(|(id, _)| id.clone()).unwrap_or_default();
+            let oldest = oldest.map(|(session, _)| session.clone()).unwrap_or_default();
             signals.remove(&oldest);
         }
-        signals.insert(id.to_owned(), signal);
+        signals.insert(session, signal);
         engine.tell_agents("pushed-context", agent.to_owned(), id.to_owned());
     }
 
-    /// Returns the last signal about each session, by the id that the agent gave the session.
-    pub(super) fn signals(&self) -> HashMap<String, Signal> {
+    /// Returns the last signal about each session.
+    pub(super) fn signals(&self) -> Signals {
         locked(&self.1).clone()
     }
 

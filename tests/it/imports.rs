@@ -258,6 +258,27 @@ fn a_recording_that_a_bridge_names_is_imported_when_the_bridge_has_left() {
 }
 
 #[test]
+fn a_signal_of_an_agent_says_nothing_of_another_with_the_same_id() {
+    let home = Home::new();
+    home.write("records/a.jsonl", FIRST);
+    let mut client = home.stdio(&[]);
+    client.ok(
+        "import-sessions",
+        &format!("(:paths ({}))", quoted(home.file("records").to_str().unwrap())),
+    );
+    let first: Json = serde_json::from_str(FIRST.lines().next().unwrap()).unwrap();
+    let mut state_after = |agent: &str, state: &str| {
+        let session = quoted(first["sessionId"].as_str().unwrap());
+        let signal = format!("(:agent {agent:?} :agent-session {session} :state {state:?})");
+        client.ok("pushed-context", &signal);
+        client.ok("list-sessions", "nil")[0]["state"].take()
+    };
+    assert_eq!(state_after("claude", "waiting"), "waiting");
+    assert_eq!(state_after("codex", "ended"), "waiting");
+    assert_eq!(state_after("claude", "ended"), "ended");
+}
+
+#[test]
 fn the_log_says_why_a_recording_that_a_bridge_names_is_not_imported() {
     let home = Home::new();
     let text = quoted(&home.write("a.md", "# No recording\n"));

@@ -1,13 +1,11 @@
 //! Items to send once, with the next prompts of agents.
 
-use std::path::Path;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::text;
 use crate::engine::{EngineError, QueuedItem};
-use crate::files::{project_root, true_name};
+use crate::files::{project_root, true_outside};
 use crate::ids::ItemId;
 use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
@@ -101,6 +99,6 @@ pub(super) fn push_next(_: MethodCall, given: PushNext) -> Result<Step, WireErro
 /// project, with links resolved. The programs that serve agents name their projects in the same
 /// way.
 fn project_of(folder: &str) -> String {
-    let folder = true_name(Path::new(folder));
+    let Some(folder) = true_outside(folder) else { return folder.to_owned() };
     project_root(&folder).unwrap_or(folder).to_string_lossy().into_owned()
 }

@@ -1,7 +1,7 @@
 //! The method that reads a file within a folder. If an editor has the file with unsaved changes,
 //! returns the editor's text.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,8 +114,8 @@ fn read(
 fn unsaved(held: &[View], path: &Path) -> Option<String> {
     let path = files::true_name(path);
     let is_it = |view: &&View| {
-        let name = view.item.metadata.filename().map(PathBuf::from);
-        name.is_some_and(|name| files::true_name(&name) == path)
+        let name = view.item.metadata.filename().and_then(files::true_outside);
+        name.is_some_and(|name| name == path)
     };
     held.iter().find(is_it).map(|view| view.item.content.to_string())
 }

@@ -67,7 +67,7 @@ pub(super) fn list_sessions(call: MethodCall, given: ListSessions) -> Result<Ste
             let ids: HashMap<(String, String), u64> =
                 rows.iter().filter_map(|row| Some((of_agent(row)?, row.id))).collect();
             let line = |row: SessionRow| {
-                let signal = row.origin.session.as_deref().and_then(|id| signals.get(id));
+                let signal = of_agent(&row).and_then(|session| signals.get(&session));
                 let (state, since) = state::state(&row, answering.contains(&row.id), signal, now);
                 let parent = row.origin.agent.clone().zip(row.origin.parent.clone());
                 let part_of = parent.and_then(|parent| ids.get(&parent)).copied().map(SessionId);
@@ -148,8 +148,7 @@ impl InProject {
         let is_same = |remote: &Option<String>| remote.is_some() && *remote == self.remote;
         let known = (project.to_owned(), row.origin.remote.clone());
         *self.known.entry(known).or_insert_with_key(|(project, remote)| {
-            files::project_of(project) == self.root
-                || is_same(remote) && !Path::new(project).exists()
+            files::project_of(project) == self.root || is_same(remote) && !files::is_there(project)
         })
     }
 }

@@ -178,11 +178,13 @@ impl Worked {
         let of_history = || Some(files::project_of_history(path)?.to_string_lossy().into_owned());
         let folder = about.project.clone().or_else(of_history);
         // A recording may name anything, and Emacs would connect to the host in a remote name.
-        let folder = folder.filter(|folder| files::absolute(folder).is_ok());
+        let local =
+            |folder: String| files::absolute(&folder).ok()?.into_os_string().into_string().ok();
+        let folder = folder.and_then(local);
         let Some(folder) = folder.map(|folder| bare_folder(&folder).to_owned()) else {
             return Self::default();
         };
-        let known = match Path::new(&folder).exists() {
+        let known = match files::is_there(&folder) {
             true => None,
             false => {
                 let gone = folder.clone();
