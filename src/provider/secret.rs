@@ -1,5 +1,7 @@
 //! API keys: their sources, and a type that never shows them.
 
+use std::collections::HashSet;
+use std::ops::Range;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,6 +14,9 @@ const COMMAND_TIME: Duration = Duration::from_secs(60);
 /// Minimum length, in bytes, of a key whose occurrence in a text cannot be a coincidence. Words
 /// such as "none", used for servers that need no key, are shorter.
 const LEAST_UNLIKELY: usize = 5;
+/// Number of characters of a key whose occurrence in a text cannot be a coincidence, either. Servers
+/// repeat the beginning of a key to say which one they refuse.
+const TOLD_PART: usize = 8;
 /// Maximum length of a key in bytes.
 const LONGEST_KEY: usize = 16 << 10;
 
@@ -49,9 +54,22 @@ impl Secret {
         &self.0
     }
 
-    /// Replaces the key in a text with an ellipsis, since a server's message may repeat the key. A
-    /// key shorter than [`LEAST_UNLIKELY`] is replaced only where it is a separate word.
+    /// Replaces the key and its parts of at least [`TOLD_PART`] characters in a text with an
+    /// ellipsis, since a server's message may repeat them. A key shorter than [`LEAST_UNLIKELY`] is
+    /// replaced only where it is a separate word.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
+        let parts: HashSet<&str> = parts(&self.0).map(|(part, _)| part).collect();
+        if !parts.is_empty() {
+            let (mut hidden, mut end) = (String::with_capacity(text.len()), 0);
+            for (_, at) in self::parts(text).filter(|(part, _)| parts.contains(part)) {
+                if at.start > end || end == 0 {
+                    hidden += &text[end..at.start];
+                    hidden.push('…');
+                }
+                end = at.end;
+            }
+            return hidden + &text[end..];
+        }
         if self.0.len() >= LEAST_UNLIKELY {
             return text.replace(&*self.0, "…");
         }
@@ -84,6 +102,13 @@ impl Secret {
         hidden.truncate(hidden.len() - begun.len());
         hidden
     }
+}
+
+/// Returns all runs of [`TOLD_PART`] characters of a text, each with its place.
+fn parts(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
+    let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]).skip(TOLD_PART);
+    let places = text.char_indices().map(|(at, _)| at).zip(ends);
+    places.map(|(start, end)| (&text[start..end], start..end))
 }
 
 /// The secrets that were sent with a request, which its answer may repeat.
@@ -220,9 +245,26 @@ mod tests {
     fn a_key_is_hidden_without_the_words_before_it() {
         let sent = ["Bearer sk-123456", "sk-123"].map(|text| Secret::new(text).unwrap());
         let secrets = RequestSecrets::new(&sent);
-        assert_eq!(secrets.hidden_in("no sk-123456, no Bearer sk-123456, sk-123"), "no …, no …, …");
-        assert_eq!(secrets.hidden_in_beginning("no sk-12345"), "no ");
+        assert_eq!(secrets.hidden_in("no sk-123456, no Bearer sk-123456, sk-123"), "no…, no …, …");
+        assert_eq!(secrets.hidden_in_beginning("no sk-12345"), "no…");
         assert!(!format!("{secrets:?}").contains("sk-"));
+    }
+
+    #[test]
+    fn no_long_part_of_a_key_is_shown() {
+        let key = "sk-proj-aB3dE5fG7hI9jK1λ";
+        let secret = Secret::new(key).unwrap();
+        let chars: Vec<char> = key.chars().collect();
+        for length in 1..=chars.len() {
+            for part in chars.windows(length) {
+                let part: String = part.iter().collect();
+                let shown = secret.hidden_in(&format!("key {part}*** is wrong, λ {part}"));
+                let expected = if length < TOLD_PART { &*part } else { "…" };
+                assert_eq!(shown, format!("key {expected}*** is wrong, λ {expected}"));
+            }
+        }
+        let twice = format!("{key}{key}x{key}");
+        assert_eq!(secret.hidden_in(&twice), "…x…");
     }
 
     #[test]
