@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::Family;
 use super::limits::limit_of;
 use super::listed::ModelListing;
+use super::{Family, MAX_LISTED_MODELS};
 
 /// JSON paths at which servers say whether a model has an ability. In order of the paths: Anthropic,
 /// Mistral, GitHub, litellm.
@@ -42,11 +42,17 @@ fn ability(entry: &Value, paths: &[&str], words: &[&str], list: &[&str]) -> Opti
 }
 
 /// Reads a list of models; `None` if `said` is not such a list.
-pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<ModelListing>> {
+///
+/// # Errors
+/// What to tell of a list of more than [`MAX_LISTED_MODELS`] models.
+pub(super) fn listed(family: Family, said: &Value) -> Result<Option<Vec<ModelListing>>, String> {
     let [list, name] = family.facts().listed;
     // Some servers, such as Together's, send the list itself.
     let bare = said.as_array().filter(|entries| !entries.is_empty());
-    let entries = said[list].as_array().or(bare)?;
+    let Some(entries) = said[list].as_array().or(bare) else { return Ok(None) };
+    if entries.len() > MAX_LISTED_MODELS {
+        return Err(format!("the list has more than {MAX_LISTED_MODELS} models"));
+    }
     let model = |entry: &Value| {
         let named = entry[name].as_str()?;
         let is_vision = (entry["type"] == "vlm").then_some(true);
@@ -60,7 +66,7 @@ pub(super) fn listed(family: Family, said: &Value) -> Option<Vec<ModelListing>> 
             effort: ability(entry, EFFORT, &["reasoning", "thinking"], &WORDS[..2]),
         })
     };
-    entries.iter().map(model).collect()
+    Ok(entries.iter().map(model).collect())
 }
 
 #[cfg(test)]
@@ -74,7 +80,7 @@ mod tests {
         let name = if matches!(family, Family::Gemini | Family::Ollama) { "name" } else { "id" };
         let mut entry = entry;
         entry[name] = "m".into();
-        let found = listed(family, &json!({"data": [entry], "models": [entry]})).unwrap();
+        let found = listed(family, &json!({"data": [entry], "models": [entry]})).unwrap().unwrap();
         let ModelListing { name, limit, tools, pictures, pdf, effort } = &found[0];
         let found = (*limit, [*tools, *pictures, *effort, *pdf]);
         assert_eq!((&**name, found), ("m", expected), "{entry}");
@@ -114,7 +120,7 @@ mod tests {
         );
         check(Family::Responses, json!({"object": "model"}), (None, [None; 4]));
         for odd in [json!(7), json!({"data": 7}), json!({"data": [{}]}), json!([])] {
-            assert_eq!(listed(Family::Openai, &odd), None, "{odd}");
+            assert_eq!(listed(Family::Openai, &odd), Ok(None), "{odd}");
         }
         let odd = json!({"capabilities": 7, "supported_parameters": "tools", "thinking": "x"});
         check(Family::Ollama, odd, (None, [None; 4]));

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::attempts::{Attempts, FailedAttempt, LATE};
 use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
+use super::network::Network;
 use super::origin::{NO_PROXY, Serving};
 use super::refusal::{RetryPolicy, ServerRefusal, in_a_line, wanted_pause};
 use super::secret::{KeySource, RequestSecrets, Secret};
@@ -61,7 +62,7 @@ struct SharedServer {
     /// because a command that asks for a passphrase must not run twice at the same time.
     sent: Mutex<Option<SentSecrets>>,
     /// HTTP client, created on first use because loading the system's certificates takes a while.
-    client: OnceCell<Client>,
+    client: OnceCell<(Client, Network)>,
 }
 
 impl Endpoint {
@@ -197,12 +198,13 @@ impl Endpoint {
         sent: &SentSecrets,
     ) -> Result<Response, FailedAttempt> {
         let client = self.shared.client.get_or_try_init(|| async { self.client(url) }).await?;
+        let (client, network) = client;
         let request = match body {
             Some(body) => client.post(url).body(body),
             None => client.get(url),
         };
         let request = request.headers(self.headers(sent)?);
-        let response = request.send().await.map_err(|error| {
+        let response = network.with(request.send()).await.map_err(|error| {
             let is_closed = error.is_request() && !error.is_connect() && !error.is_timeout();
             FailedAttempt {
                 is_closed,
@@ -326,7 +328,7 @@ fn deepest(error: &dyn std::error::Error) -> String {
 }
 
 impl Endpoint {
-    fn client(&self, url: &str) -> Result<Client, ProviderError> {
+    fn client(&self, url: &str) -> Result<(Client, Network), ProviderError> {
         let wrong = |what: String| self.error(ErrorKind::Unconfigured, what);
         let file = self.serving.ca_file.as_deref();
         let named = file.map_or(Ok(Vec::new()), |file| {
@@ -346,7 +348,10 @@ impl Endpoint {
             .connect_timeout(CONNECT_TIME)
             .redirect(redirect::Policy::custom(redirected))
             .build();
-        built.map_err(|error| wrong(format!("cannot set up connections: {}", deepest(&error))))
+        let failed = |why: String| wrong(format!("cannot set up connections: {why}"));
+        let client = built.map_err(|error| failed(deepest(&error)))?;
+        let network = Network::start().map_err(|error| failed(error.to_string()))?;
+        Ok((client, network))
     }
 
     /// Sets the proxy that the user gives. What the environment says does not apply to servers on

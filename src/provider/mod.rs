@@ -24,6 +24,8 @@ mod limits;
 #[cfg(feature = "providers")]
 mod lines;
 mod listed;
+#[cfg(feature = "providers")]
+mod network;
 mod normal;
 mod origin;
 mod overflow;
@@ -75,6 +77,8 @@ pub use self::served::HttpProvider;
 pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Maximum length of a provider's list of its models, in bytes.
 pub(crate) const MAX_MODEL_LIST_BYTES: usize = 4 << 20;
+/// Maximum number of models in such a list.
+pub(crate) const MAX_LISTED_MODELS: usize = 10_000;
 
 /// The answer of a provider, as a future. Boxed, so that traits that return it are object safe.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ProviderError>> + Send + 'a>>;

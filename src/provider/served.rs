@@ -231,11 +231,10 @@ impl HttpProvider {
     }
 
     /// Notes what a list of models says of this one.
-    fn note_abilities(&self, said: &Value) {
-        let models = listed(self.family, said).unwrap_or_default();
-        let own = models.into_iter().find(|listed| listed.name == self.endpoint.model());
+    fn note_abilities(&self, models: &[ModelListing]) {
+        let own = models.iter().find(|listed| listed.name == self.endpoint.model());
         if let Some(ModelListing { name, pdf: Some(takes), .. }) = own {
-            self.known().models.entry(name).or_default().pdf = Some(takes);
+            self.known().models.entry(name.clone()).or_default().pdf = Some(*takes);
         }
     }
 
@@ -250,10 +249,15 @@ impl HttpProvider {
                 Err(error) if error.kind == ErrorKind::Unavailable => return Err(error),
                 Err(_) => continue,
             };
-            let said = serde_json::from_slice(&answer).unwrap_or_default();
-            self.note_abilities(&said);
-            if let Some(limit) = read(&said, model) {
-                return Ok(Some(limit));
+            let (family, named) = (self.family, model.to_owned());
+            let (models, limit) = apart(answer, move |said| {
+                (listed(family, said).ok().flatten(), read(said, &named))
+            })
+            .await
+            .unwrap_or_default();
+            self.note_abilities(&models.unwrap_or_default());
+            if limit.is_some() {
+                return Ok(limit);
             }
         }
         Ok(None)
@@ -270,16 +274,28 @@ impl HttpProvider {
             asked = self.endpoint.ask(&other, None, until, &on_wait).await.or(asked);
         }
         let answer = self.endpoint.whole(asked?.0, MAX_MODEL_LIST_BYTES, until).await?;
-        let said = serde_json::from_slice(&answer).unwrap_or_default();
-        self.note_abilities(&said);
-        let listed = listed(self.family, &said).ok_or_else(|| {
-            self.endpoint.error(ErrorKind::Malformed, "the answer is not a list of models")
-        })?;
+        let family = self.family;
+        let wrong = |what: String| self.endpoint.error(ErrorKind::Malformed, what);
+        let models = apart(answer, move |said| listed(family, said)).await.unwrap_or(Ok(None));
+        let models = models
+            .map_err(wrong)?
+            .ok_or_else(|| wrong("the answer is not a list of models".to_owned()))?;
+        self.note_abilities(&models);
         match address.is_deployed() {
             true => Ok(vec![ModelListing::named(self.endpoint.model())]),
-            false => Ok(listed),
+            false => Ok(models),
         }
     }
+}
+
+/// Parses and reads an answer on another thread, since a long one takes a while. Returns `None` if
+/// the program ends.
+async fn apart<T: Send + 'static>(
+    answer: Vec<u8>,
+    read: impl FnOnce(&Value) -> T + Send + 'static,
+) -> Option<T> {
+    let work = move || read(&serde_json::from_slice(&answer).unwrap_or_default());
+    tokio::task::spawn_blocking(work).await.ok()
 }
 
 /// Adds a value to a member: the members of an object one by one, and all else in place of what is

@@ -39,6 +39,8 @@ pub(crate) enum Body {
     Cut(Vec<u8>),
     /// More and more of the same comes, until nobody listens.
     Endless(Vec<u8>),
+    /// More and more heads of provisional answers come in place of one, as fast as they are read.
+    Provisional,
     /// Nothing more comes.
     Silent(Vec<u8>),
 }
@@ -188,12 +190,18 @@ fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
     if matches!(body, Body::Closed) {
         return Err(std::io::ErrorKind::BrokenPipe.into());
     }
+    if matches!(body, Body::Provisional) {
+        let many = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n".repeat(10_000);
+        loop {
+            stream.write_all(&many)?;
+        }
+    }
     let framing = match body {
         Body::Response(text) => format!("Content-Length: {}\r\n", text.len()),
         _ => "Transfer-Encoding: chunked\r\n".to_owned(),
     };
     let begin = match body {
-        Body::Closed => Vec::new(),
+        Body::Closed | Body::Provisional => Vec::new(),
         Body::Response(text) => text.clone().into_bytes(),
         Body::Chunks(chunks) => chunks.iter().flat_map(|bytes| chunk(bytes)).collect(),
         Body::Cut(bytes) | Body::Endless(bytes) | Body::Silent(bytes) => chunk(bytes),
@@ -202,7 +210,7 @@ fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
     let head = format!("HTTP/1.1 {status} ChatMessage\r\n{framing}{headers}\r\n").into_bytes();
     stream.write_all(&[head, begin].concat())?;
     match body {
-        Body::Closed | Body::Response(_) => Ok(()),
+        Body::Closed | Body::Provisional | Body::Response(_) => Ok(()),
         Body::Chunks(_) => stream.write_all(b"0\r\n\r\n"),
         Body::Cut(_) => stream.shutdown(std::net::Shutdown::Both),
         Body::Endless(bytes) => loop {

@@ -5,7 +5,7 @@ mod asked;
 mod families;
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contexture::internals::provider::chat::{
     ChatMessage, ChatProvider, OnWait, OutputSchema, Request, Response, Stop, StreamEvent,
@@ -420,6 +420,30 @@ fn a_refusal_that_is_cut_tells_no_part_of_the_key() {
 }
 
 #[test]
+fn a_server_that_sends_without_a_pause_holds_nobody_else_up() {
+    let kind = &FAMILIES[0];
+    let server = Endpoint::new(|_, _| Answer::streaming(Body::Provisional));
+    let (quick, request) = (Duration::from_secs(3), request());
+    let provider = provider(kind, &server).waiting(Times { begin: quick, ..TIMES });
+    runtime().block_on(async {
+        let mut asking = std::pin::pin!(provider.chat(&request));
+        let (begun, mut longest) = (Instant::now(), Duration::ZERO);
+        let failure = loop {
+            let before = Instant::now();
+            tokio::select! {
+                biased;
+                answer = &mut asking => break answer.err().unwrap(),
+                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+            longest = longest.max(before.elapsed());
+        };
+        assert_eq!(failure.kind, ErrorKind::Unavailable, "{failure}");
+        assert!(begun.elapsed() < quick * 2, "it took {:?}", begun.elapsed());
+        assert!(longest < Duration::from_secs(1), "others waited {longest:?}");
+    });
+}
+
+#[test]
 fn what_came_before_a_failure_is_kept() {
     for kind in FAMILIES {
         let begun = kind.stream.as_bytes()[..kind.stream.find(kind.after_text).unwrap()].to_vec();
@@ -570,6 +594,24 @@ fn the_models_that_there_are_can_be_listed() {
             assert_eq!(provider.models().await.unwrap_err().kind, ErrorKind::Authentication);
         });
         assert_eq!(server.asked()[1].path, path);
+    }
+}
+
+#[test]
+fn a_list_of_more_models_than_there_are_is_refused() {
+    for kind in FAMILIES {
+        let (_, list) = kind.models;
+        let server = Endpoint::listing(move |_, _| {
+            let mut list: Json = serde_json::from_str(list).unwrap();
+            for entries in list.as_object_mut().unwrap().values_mut().filter_map(Json::as_array_mut)
+            {
+                *entries = vec![entries[0].clone(); 10_001];
+            }
+            Answer::new(200, list.to_string())
+        });
+        let error = runtime().block_on(provider(kind, &server).models()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Malformed);
+        assert_eq!(error.what, "the list has more than 10000 models", "{:?}", kind.family);
     }
 }
 

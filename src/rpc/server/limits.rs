@@ -13,7 +13,7 @@ use crate::files::{
     DEFAULT_MAX_FILE_BYTES, DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
     MOST_RECORDINGS,
 };
-use crate::provider::{MAX_ANSWER_BYTES, MAX_MODEL_LIST_BYTES};
+use crate::provider::{MAX_ANSWER_BYTES, MAX_LISTED_MODELS, MAX_MODEL_LIST_BYTES};
 use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
 use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
 use crate::rpc::client_tools::{
@@ -164,6 +164,8 @@ limits! {
     max_answer_bytes: usize = MAX_ANSWER_BYTES;
     /// Maximum size of a provider's list of models, in bytes.
     max_model_list_bytes: usize = MAX_MODEL_LIST_BYTES;
+    /// Maximum number of models in such a list.
+    max_listed_models: usize = MAX_LISTED_MODELS;
     /// Maximum number of calls of tools that one answer of a model may make; further ones are
     /// refused.
     max_answer_calls: usize = MAX_CALLS;
