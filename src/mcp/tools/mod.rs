@@ -158,8 +158,8 @@ fn schema<T: JsonSchema>() -> JsonObject {
     all
 }
 
-/// Reads the arguments of a call. Models write numbers as strings and the other way round, and whole
-/// numbers with a fraction of zero; these are taken as what the tool's schema asks for.
+/// Reads the arguments of a call. Models write numbers as strings and the other way round, whole
+/// numbers with a fraction of zero, and truth values as strings; these are taken as what the tool's schema asks for.
 fn arguments<T: DeserializeOwned + JsonSchema>(mut given: JsonObject) -> Result<T, Trouble> {
     let asked = schema::<T>();
     for (name, value) in &mut given {
@@ -168,6 +168,9 @@ fn arguments<T: DeserializeOwned + JsonSchema>(mut given: JsonObject) -> Result<
             ("integer", Json::String(text)) => text.trim().parse().ok().and_then(whole),
             ("integer", Json::Number(number)) if !number.is_i64() && !number.is_u64() => {
                 number.as_f64().and_then(whole)
+            }
+            ("boolean", Json::String(text)) => {
+                text.trim().to_ascii_lowercase().parse().ok().map(Json::Bool)
             }
             ("string", Json::Number(number)) => Some(Json::String(number.to_string())),
             _ => None,
@@ -229,6 +232,20 @@ mod tests {
         for limit in [json!(-1), json!("five"), json!(5.5), json!(true)] {
             let Json::Object(given) = json!({ "query": "a", "limit": limit }) else { panic!() };
             assert!(arguments::<search::SearchArguments>(given).is_err(), "{limit}");
+        }
+    }
+
+    #[test]
+    fn truth_values_are_read_as_strings_too() {
+        let read = |value: Json| {
+            let Json::Object(given) = json!({ "text": "a", "everywhere": value }) else { panic!() };
+            arguments::<remember::RememberArguments>(given).is_ok()
+        };
+        for value in [json!(true), json!("true"), json!("False"), json!(null)] {
+            assert!(read(value.clone()), "{value}");
+        }
+        for value in [json!("yes"), json!(1), json!("")] {
+            assert!(!read(value.clone()), "{value}");
         }
     }
 
