@@ -1473,7 +1473,8 @@ what was around ITEM, so that it takes no copy for it."
     (when (or (consp bounds)
               (and reverted edited)
               ;; Another editor may have the text in its buffer.
-              (and (not known)
+              (and (not (and known (contexture-live--item-overlay known)
+                             (not (eq (contexture-live--item-overlay known) 'none))))
                    (or (eq (plist-get item :state) :stale)
                        (not (eq held 'unsaved)))))
       (contexture-live--track
