@@ -489,6 +489,32 @@ Lines that two items share are shown once.  SENT is the value of
           (kill-buffer)))
       (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect)))))
 
+(ert-deftest contexture-truth-an-item-without-a-place-is-not-certain-beside-edits ()
+  (let ((contexture-truth-tests--other nil) (contexture-truth-tests--model nil)
+        (contexture-truth-tests--theirs nil) (contexture-truth-tests--word 0)
+        (create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil))
+    (contexture-test-with-state
+      (setq contexture-add-to 'shared)
+      (let ((file (expand-file-name "o.py" (contexture-truth-tests--root))))
+        (contexture-truth-tests--write file "a = 1\nb = 2\nc = 3\n")
+        (with-current-buffer (find-file-noselect file t)
+          (contexture-add-region (contexture--line-position 2) (contexture--line-position 4))
+          (contexture-test-settle)
+          (should (contexture-truth-tests--their-edit))
+          (insert "# mine\n")
+          (should-not (contexture-truth-tests--differences))
+          (revert-buffer t t)
+          (contexture-test-settle)
+          (goto-char (contexture--line-position 3))
+          (insert "# between\n")
+          (should-not (contexture-truth-tests--differences))
+          (should (contexture-truth-tests--they-return))
+          (should-not (contexture-truth-tests--differences))
+          (set-buffer-modified-p nil)
+          (kill-buffer)))
+      (contexture-truth-tests--as contexture-truth-tests--other (contexture-disconnect))
+      (contexture-truth-tests--as contexture-truth-tests--model (contexture-disconnect)))))
+
 ;;;; Copies
 
 (defun contexture-truth-tests--placed ()
