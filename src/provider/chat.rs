@@ -27,6 +27,15 @@ pub struct Limit {
 }
 
 /// A chat model that a service offers.
+///
+/// A tool call of the model is a piece of its answer, [`StreamEvent::Call`]. What fails is a
+/// [`ProviderError::new`], whose kind says whether the request is worth another try.
+///
+/// # Examples
+///
+/// ```
+#[doc = include_str!("../../examples/provider.rs")]
+/// ```
 pub trait ChatProvider: Send + Sync {
     /// Returns the name of the provider to show to the user: its configured name or its address.
     fn name(&self) -> &str;

@@ -12,7 +12,7 @@ pub trait Message {
     /// Returns the author.
     fn role(&self) -> Role;
 
-    /// Returns the text. A message without a text has an empty one.
+    /// Returns the text, which includes that of results. A message without a text has an empty one.
     fn text(&self) -> Cow<'_, str>;
 
     /// Returns the calls of tools that the message asks for.

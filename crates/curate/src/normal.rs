@@ -1,7 +1,6 @@
 //! Finds which results answer which calls, and lays a history out for a window.
 //!
-//! A message with several results becomes several messages, since each stands for one call. In
-//! normal form, results directly follow their calls, and each call has a result.
+//! In normal form, results directly follow their calls, and each call has a result.
 
 use std::borrow::Cow;
 
@@ -18,12 +17,14 @@ pub(crate) struct Laid {
     pub(crate) messages: Vec<Logged>,
     /// Origin of each message.
     pub(crate) origins: Vec<LaidOrigin>,
+    /// For each message, the ids of the calls that it answers beyond the first.
+    pub(crate) further: Vec<Vec<String>>,
 }
 
 /// The origin of a laid message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LaidOrigin {
-    /// The message with this index, or a part of it.
+    /// The message with this index.
     Message(usize),
     /// The message with this index, which must be sent as one of the user.
     AsUser(usize),
@@ -79,7 +80,8 @@ pub(crate) fn laid<M: Message>(
     is_normal: bool,
 ) -> Laid {
     let matched = MatchedCalls::of(history);
-    let mut laying = Laying { history, count, laid: Laid { messages: vec![], origins: vec![] } };
+    let laid = Laid { messages: vec![], origins: vec![], further: vec![] };
+    let mut laying = Laying { history, count, laid };
     let leading = history.iter().take_while(|it| it.role() == Role::System).count();
     for (at, message) in history.iter().enumerate() {
         let is_result = message.role() == Role::Tool || !message.answers().is_empty();
@@ -110,7 +112,7 @@ struct Laying<'a, M> {
 }
 
 impl<M: Message> Laying<'_, M> {
-    /// Adds a message, and one more for each further call that it answers.
+    /// Adds a message, which answers these calls.
     fn message(&mut self, at: usize, answers: &[CallPlace]) {
         let message = &self.history[at];
         let role = match message.answers().is_empty() {
@@ -118,22 +120,14 @@ impl<M: Message> Laying<'_, M> {
             false => Role::Tool,
         };
         let tokens = message.tokens(self.count);
-        let first = answers.first().copied().map(message::id);
-        let own = message::logged(message, at, role, &message.text(), first, tokens);
-        let calls_none = Logged { tool_calls: Vec::new(), ..own.clone() };
-        // What answers a call asks for none: servers have no such messages.
-        let own = if answers.is_empty() { own } else { calls_none.clone() };
-        self.add(own, LaidOrigin::Message(at));
-        for answered in answers.iter().skip(1) {
-            let further = Logged {
-                content: "".into(),
-                tokens: 0,
-                tool_call_id: Some(message::id(*answered)),
-                signals: Signals::default(),
-                ..calls_none.clone()
-            };
-            self.add(further, LaidOrigin::Message(at));
+        let mut answers = answers.iter().copied().map(message::id);
+        let first = answers.next();
+        let mut own = message::logged(message, at, role, &message.text(), first, tokens);
+        if own.tool_call_id.is_some() {
+            // What answers a call asks for none: servers have no such messages.
+            own.tool_calls.clear();
         }
+        self.add(own, answers.collect(), LaidOrigin::Message(at));
     }
 
     /// Adds a message that is sent as one of the user, with another text.
@@ -144,7 +138,7 @@ impl<M: Message> Laying<'_, M> {
         let tokens = message.tokens(self.count) + (self.count)(&sent);
         let tokens = tokens.saturating_sub((self.count)(&own));
         let logged = message::logged(message, at, role, &sent, None, tokens);
-        self.add(Logged { tool_calls: Vec::new(), ..logged }, LaidOrigin::AsUser(at));
+        self.add(Logged { tool_calls: Vec::new(), ..logged }, Vec::new(), LaidOrigin::AsUser(at));
     }
 
     /// Adds a result for a call that has none.
@@ -160,12 +154,13 @@ impl<M: Message> Laying<'_, M> {
             pinned: false,
             ..before.clone()
         };
-        self.add(result, LaidOrigin::NoResult(id.to_owned()));
+        self.add(result, Vec::new(), LaidOrigin::NoResult(id.to_owned()));
     }
 
-    fn add(&mut self, message: Logged, origin: LaidOrigin) {
+    fn add(&mut self, message: Logged, further: Vec<String>, origin: LaidOrigin) {
         let number = self.laid.messages.len() as u64 + 1;
         self.laid.messages.push(Logged { number, ..message });
         self.laid.origins.push(origin);
+        self.laid.further.push(further);
     }
 }

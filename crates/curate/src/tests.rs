@@ -113,8 +113,33 @@ fn a_message_answers_several_calls() {
     assert_eq!(window.parts, all);
     assert_eq!(curate(&history, 100).normalized().window().unwrap().parts, all);
     // The calls have their results, so that they can be left out.
-    let window = curate(&history, 4).window().unwrap();
+    let window = curate(&history, 12).window().unwrap();
     assert!(!window.parts.contains(&Part::Message(1)), "{window:?}");
+}
+
+#[test]
+fn a_message_with_several_results_counts_once() {
+    let mut history = vec![said(Role::User, "look at all files")];
+    for turn in 0..40 {
+        let ids = ["a", "b", "c"].map(|id| format!("{id}{turn}"));
+        let ids = ids.each_ref().map(|id| &**id);
+        history.push(calling("", &ids));
+        history.push(result(&lines(20), &ids));
+    }
+    let count = |text: &str| text.len() as u64;
+    let cost = |message: &Said| 4 + message.tokens(&count);
+    let whole = history.iter().map(cost).sum();
+    let window = curate(&history, whole).counter(count).last().window().unwrap();
+    assert_eq!((window.tokens, window.parts.len()), (whole, history.len()));
+    let window = curate(&history, whole / 4).counter(count).window().unwrap();
+    let left_out = |part: &Part| match part {
+        Part::Note { text, .. } => text[1..].split(' ').next().unwrap().parse().unwrap(),
+        _ => 0,
+    };
+    let shown = window.parts.iter().filter_map(Part::index).count();
+    let left_out = window.parts.iter().map(left_out).sum::<usize>();
+    assert!(shown > 0 && left_out > 0, "{:?}", window.parts);
+    assert_eq!(shown + left_out, history.len());
 }
 
 #[test]
@@ -151,7 +176,7 @@ fn a_budget_that_is_too_small_says_what_is_needed() {
     let error = curate(&history, 10).window().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a budget of 10 tokens is too small: the messages that cannot be left out need 102: \
+        "a budget of 10 tokens is too small: the messages that cannot be left out need 110: \
          message 0 (a system prompt), message 1 (the first user message)"
     );
     assert_eq!(curate(&history, error.needed).window().unwrap().tokens, error.needed);
@@ -163,6 +188,8 @@ fn a_program_counts_in_its_own_way() {
     let words = |text: &str| text.split_whitespace().count() as u64;
     let window = curate(&history, 100).counter(words).window().unwrap();
     assert_eq!(window.tokens, 3 + 2 + 2 * 4);
+    // By default, a quarter of the characters.
+    assert_eq!(curate(&history, 100).window().unwrap().tokens, 2 + 1 + 2 * 4);
 }
 
 fn messages() -> impl Strategy_<Value = Vec<Said>> {

@@ -32,7 +32,7 @@ pub struct Window {
 pub enum Part {
     /// The message with this index in the history, as it is.
     Message(usize),
-    /// A message with a shorter text.
+    /// A message with a shorter text. Its calls and answers stay as they are.
     Shortened {
         /// Index of the message in the history.
         index: usize,
@@ -89,8 +89,9 @@ impl Part {
 /// Chooses the window for the options.
 pub(crate) fn window<M: Message>(asked: &Curate<'_, M>) -> Result<Window, BudgetTooSmall> {
     let laid = laid(asked.history, &|text| asked.counter.count(text), asked.is_normal);
-    let measure = Measure::plain(Arc::clone(&asked.counter));
-    let mut history = History::new(laid.messages.iter().collect(), &measure);
+    let measure = Measure::plain(Arc::clone(&asked.counter)).with_roles();
+    let messages = laid.messages.iter().collect();
+    let mut history = History::with_answers(messages, &laid.further, &measure);
     history.can_read = false;
     let strategy = strategy::find(asked.strategy.name()).unwrap_or(strategy::ALL[0]);
     let sections = Sections::default();
@@ -126,21 +127,14 @@ pub(crate) fn window<M: Message>(asked: &Curate<'_, M>) -> Result<Window, Budget
 impl Laid {
     /// Tells a window by the indices of the program's messages.
     fn told<M>(&self, built: &core::Window, asked: &Curate<'_, M>) -> Window {
-        let mut parts: Vec<Part> = Vec::with_capacity(built.parts.len());
-        let mut is_told = vec![false; asked.history.len()];
-        for part in &built.parts {
-            let part = match part.message {
-                Some(number) => self.part(number as usize - 1, &part.content),
-                None => Part::Note {
-                    role: if asked.is_normal { Role::User } else { Role::System },
-                    text: part.content.to_string(),
-                },
-            };
-            // The further results of a message went with its first.
-            if !part.index().is_some_and(|index| std::mem::replace(&mut is_told[index], true)) {
-                parts.push(part);
-            }
-        }
+        let told = |part: &core::MessagePart| match part.message {
+            Some(number) => self.part(number as usize - 1, &part.content),
+            None => Part::Note {
+                role: if asked.is_normal { Role::User } else { Role::System },
+                text: part.content.to_string(),
+            },
+        };
+        let parts = built.parts.iter().map(told).collect();
         let mut reasons = vec![""; asked.history.len()];
         let entries = built.report.entries.iter().map(|entry| (&entry.what, entry.reason));
         self.indices(entries).for_each(|(index, reason)| reasons[index] = reason);

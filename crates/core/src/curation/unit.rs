@@ -89,7 +89,17 @@ pub enum KeptReason {
 impl<'a> History<'a> {
     /// Groups `messages`, which must be in the order of the log, into units.
     pub fn new(messages: Vec<&'a Message>, measure: &'a Measure) -> Self {
-        let units = units(&messages, measure);
+        Self::with_answers(messages, &[], measure)
+    }
+
+    /// Groups `messages` as [`new`](Self::new) does. A result also answers the calls with the ids in
+    /// `further`, at its index, if its message of calls has them.
+    pub fn with_answers(
+        messages: Vec<&'a Message>,
+        further: &[Vec<String>],
+        measure: &'a Measure,
+    ) -> Self {
+        let units = units(&messages, further, measure);
         Self { messages, units, measure, folded: None, words: None, can_read: true }
     }
 
@@ -157,13 +167,16 @@ impl KeptReason {
     }
 }
 
-fn units(messages: &[&Message], measure: &Measure) -> Vec<Unit> {
+fn units(messages: &[&Message], further: &[Vec<String>], measure: &Measure) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::with_capacity(messages.len());
     let mut calls = Calls::default();
     for (index, message) in messages.iter().enumerate() {
         let cost = measure.message(message.tokens);
         let answered = message.tool_call_id.as_deref().filter(|_| message.role == Role::Tool);
         if let Some(Answered::Open((at, _))) = answered.and_then(|id| calls.answer(&id, None)) {
+            for id in further.get(index).into_iter().flatten() {
+                calls.answer(&&**id, Some(at));
+            }
             units[at].members.push(index);
             units[at].tokens += cost;
             continue;

@@ -28,6 +28,12 @@ impl Measure {
         Self { counter, factor: 1.0, overhead, exact: !estimate }
     }
 
+    /// Returns the measure with [`ROLE_OVERHEAD`] for each message, whatever the counter.
+    #[must_use]
+    pub fn with_roles(self) -> Self {
+        Self { overhead: ROLE_OVERHEAD, ..self }
+    }
+
     /// Returns the measure for a model whose tokens are `factor` times those of the counter.
     /// `exact` tells whether the counter's vocabulary is the model's own.
     #[must_use]
