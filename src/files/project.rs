@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::system::note_disk;
+
 /// Names that mark the root of a project: the metadata of version control systems (including
 /// Fossil's checkout file), and the two files that Emacs users create by hand.
 const MARKERS: &[&str] =
@@ -12,6 +14,7 @@ const MARKERS: &[&str] =
 /// `.git` file counts: worktrees and submodules have one. `path` must be absolute but need not
 /// exist.
 pub(crate) fn project_root(path: &Path) -> Option<PathBuf> {
+    note_disk();
     path.ancestors().find(|folder| holds_marker(folder)).map(Path::to_path_buf)
 }
 

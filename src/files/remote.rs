@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::identity::address;
 use super::path::absolute;
 use super::read::load;
+use crate::system::note_disk;
 
 /// Maximum size of a file of Git that is read, in bytes.
 const MAX_GIT_BYTES: u64 = 1 << 20;
@@ -31,6 +32,7 @@ pub(crate) fn remote_of(root: &Path) -> Option<String> {
 /// Returns the name of a file without symbolic links. If the file does not exist, only the links in
 /// its folder's name are resolved; if the folder does not exist either, the name stays the same.
 pub(crate) fn true_name(path: &Path) -> PathBuf {
+    note_disk();
     let in_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_path_buf())
 }

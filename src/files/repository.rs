@@ -9,6 +9,7 @@ use super::identity::address;
 use super::path::absolute;
 use super::project_root;
 use super::read::load;
+use crate::system::note_disk;
 
 /// Maximum size of a file of Git that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -18,6 +19,7 @@ const MOST_BESIDE: usize = 1000;
 /// Returns the root of the repository of a folder, or else of its project. The folder need not
 /// exist.
 pub(crate) fn repository(folder: &Path) -> Option<PathBuf> {
+    note_disk();
     if !folder.exists()
         && let Some(root) = removed(folder)
     {
@@ -41,6 +43,7 @@ pub(crate) fn project_of(folder: &str) -> String {
 
 /// Returns whether there is a file or folder with this name.
 pub(crate) fn is_there(name: &str) -> bool {
+    note_disk();
     absolute(name).is_ok_and(|path| path.exists())
 }
 

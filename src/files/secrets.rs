@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use crate::system::note_disk;
+
 /// Globs for names of files, in lower case, each with a star at its beginning or end at most. Emacs has
 /// the same globs, endings and folders, for its own tools.
 const NAMES: &[&str] = &[
@@ -145,6 +147,7 @@ const TOKENS: &[(&str, usize)] = &[
 /// free of links.
 pub(crate) fn is_secret(path: Option<&Path>, text: &str) -> bool {
     let named = |path: &Path| {
+        note_disk();
         holds_secrets(path) || path.canonicalize().is_ok_and(|path| holds_secrets(&path))
     };
     path.is_some_and(named) || has_secret(text)

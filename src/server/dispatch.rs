@@ -18,6 +18,7 @@ use super::settle::{LARGE_MESSAGE, defect, settle};
 use crate::engine::{Caller, Engine, EngineError, Reach};
 use crate::rpc::limits::{CALLS_ASIDE, CALLS_ELSEWHERE, PAGE_BYTES};
 use crate::rpc::{self, CalledMethod, MethodCall, Pace, Step, engine_error};
+use crate::system::promptly;
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{Request, RequestId, WireError};
@@ -221,7 +222,7 @@ impl Dispatcher {
         let StartedCall { method, call, params, reply } = begun;
         let is_beside = Arc::clone(&call.is_beside);
         let step = if pace == Pace::Prompt && reply.bytes <= LARGE_MESSAGE {
-            begin(method, call, params)
+            promptly(|| begin(method, call, params))
         } else {
             let sent_to = SentTo::read(server, self.caller, &method, &params).await;
             begin_aside(method, call, params, sent_to, &reply).await

@@ -19,6 +19,7 @@ mod folder;
 mod linux;
 #[cfg(not(all(target_os = "linux", not(portable))))]
 mod portable;
+mod prompt;
 
 #[cfg(all(target_os = "linux", not(portable)))]
 use linux as here;
@@ -26,6 +27,9 @@ use linux as here;
 use portable as here;
 
 pub(crate) use self::folder::Folder;
+pub(crate) use self::prompt::note_disk;
+#[cfg(feature = "server")]
+pub(crate) use self::prompt::promptly;
 pub(crate) use here::held::{Held, keeps_inside};
 #[cfg(feature = "server")]
 pub(crate) use here::peers::{HANG_UP, enlarge_pipe, hang_up, peer_user};
@@ -39,6 +43,7 @@ pub(crate) fn open_at_once(path: &Path) -> io::Result<File> {
 }
 
 fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
+    note_disk();
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | more).bits();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }

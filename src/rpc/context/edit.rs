@@ -15,7 +15,7 @@ use crate::context::manager::{ItemPlace, MAX_CAPACITY};
 use crate::engine::{Engine, NewItem, Reach, Selection};
 use crate::ids::ItemId;
 use crate::rpc::call::{MethodCall, Tools};
-use crate::rpc::error::param_error;
+use crate::rpc::error::{internal_error, param_error};
 use crate::rpc::params::{self, KnownMetadata, ManagerName, Name, given_list, ids, metadata};
 use crate::rpc::{Finish, Step};
 use crate::value::Value;
@@ -44,7 +44,6 @@ pub(super) struct AddContext {
 
 pub(super) fn add_item(call: MethodCall, given: AddContext) -> Result<Step, WireError> {
     let metadata = metadata(given.metadata)?;
-    SecretPolicy::check(given.secrets, metadata.filename(), &given.content)?;
     let live = given.live.unwrap_or(false);
     if live {
         check_live(&metadata)?;
@@ -55,7 +54,18 @@ pub(super) fn add_item(call: MethodCall, given: AddContext) -> Result<Step, Wire
         pinned: given.pinned.unwrap_or(false),
         ..new_item(&call.counter(), given.content, kind, metadata, now_ms())
     };
-    add_one(&call, "add-item", given.manager, item, given.brief)
+    let (secrets, manager, brief) = (given.secrets, given.manager, given.brief);
+    if !SecretPolicy::is_asked(secrets) {
+        return add_one(&call, "add-item", manager, item, brief);
+    }
+    Ok(Step::Await(Box::pin(async move {
+        let look = move || {
+            SecretPolicy::check(secrets, item.metadata.filename(), &item.content).map(|()| item)
+        };
+        let looked = tokio::task::spawn_blocking(look).await;
+        let item = looked.map_err(|_| internal_error("the look for secrets"))??;
+        add_one(&call, "add-item", manager, item, brief)
+    })))
 }
 
 /// Checks that the metadata of a live item name a file by an absolute path, or the buffer without a

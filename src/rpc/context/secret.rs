@@ -27,14 +27,18 @@ pub(super) enum SecretPolicy {
 }
 
 impl SecretPolicy {
+    /// Returns whether a text is looked at.
+    pub(super) fn is_asked(given: Option<Self>) -> bool {
+        given.is_some_and(|given| given != Self::Add)
+    }
+
     /// Refuses one text that looks like a secret, unless it is to be added; by default it is.
     pub(super) fn check(
         given: Option<Self>,
         name: Option<&str>,
         text: &str,
     ) -> Result<(), WireError> {
-        let is_asked = given.is_some_and(|given| given != Self::Add);
-        match is_asked && files::is_secret(name.map(Path::new), text) {
+        match Self::is_asked(given) && files::is_secret(name.map(Path::new), text) {
             true => Err(refused(vec![name.unwrap_or("this text").to_owned()])),
             false => Ok(()),
         }

@@ -20,7 +20,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
             "Makes a session the current one, creating it if needed. With `:fork-of`, creates a \
               session that continues another one; with `:text`, one that was exported.",
         )
-        .result("The session."),
+        .result("The session.")
+        .pace(Pace::InOrder),
     method!("session", "list-sessions", super::listed::list_sessions => Either<Vec<SessionShown>, Vec<Hit>>)
         .pages(&Paged { most: Some(MAX_SESSIONS), ..Paged::LIST })
         .pace(Pace::InOrder)
@@ -41,7 +42,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result("The session."),
     method!("session", "export-session", super::export::export_session => super::export::Exported)
         .doc("Exports a session's complete log, and the state of each message.")
-        .result("The session as text."),
+        .result("The session as text.")
+        .pace(Pace::InOrder),
     method!("session", "import-sessions", recordings::import_sessions => recordings::ImportedAll)
         .changes_after_work()
         .doc(

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::super::{names_in, open_at_once};
+use super::super::{names_in, note_disk, open_at_once};
 
 /// Flags to get a handle without opening the file.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -24,12 +24,14 @@ pub(crate) struct Held(File);
 impl Held {
     /// Resolves a path, wherever it leads.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        note_disk();
         let handle = rustix::fs::open(path, HANDLE, Mode::empty())?;
         Ok(Self(handle.into()))
     }
 
     /// Resolves the path of a folder.
     pub(crate) fn folder(path: &Path) -> io::Result<Self> {
+        note_disk();
         let handle = rustix::fs::open(path, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
         Ok(Self(handle.into()))
     }

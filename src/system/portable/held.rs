@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::super::{names_in, open_with};
+use super::super::{names_in, note_disk, open_with};
 
 /// A resolved file or folder. Its name is not resolved again.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct Held {
 impl Held {
     /// Resolves a path, wherever it leads.
     pub(crate) fn at(path: &Path) -> io::Result<Self> {
+        note_disk();
         // The kernel and the library must agree on the meaning of the name.
         let named = path.metadata()?;
         let place = path.canonicalize()?;
