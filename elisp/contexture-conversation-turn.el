@@ -26,7 +26,6 @@
 (declare-function contexture-conversation--forget-no-model "contexture-conversation" ())
 (declare-function contexture-conversation--open "contexture-conversation" (session))
 (declare-function contexture-conversation--fetch-items "contexture-conversation" ())
-(defvar contexture-mention--longest-wait)
 (defvar contexture--own-call)
 (defvar contexture-conversation--editing)
 
@@ -931,12 +930,6 @@ TOOL without asking you, and `ask' has them ask you again."
   :type 'boolean
   :group 'contexture-conversation)
 
-(defconst contexture-conversation--draw-seconds 0.03
-  "Number of seconds after which pieces of an answer that arrived are drawn.")
-
-(defconst contexture-conversation--draw-at-once 0.01
-  "Number of seconds after which to stop drawing and let Emacs handle input.")
-
 (defconst contexture-conversation--draw-characters 2000
   "Maximum number of characters of an answer to draw at once.")
 
@@ -1235,13 +1228,30 @@ given, is called with them."
        (equal (plist-get item :manager)
               (contexture-conversation--mentioned-manager contexture-conversation--mentioned))))
 
-(defun contexture-conversation--read-mentions (text)
-  "Return what the mentions in TEXT mean, as `contexture-mention--meanings' does.
+(defun contexture-conversation--begin-mentions (text)
+  "Return the state of finding out what the mentions in TEXT mean.
 What is between code fences mentions nothing."
-  (contexture-mention--meanings
+  (contexture-mention--begin-meanings
    (contexture-conversation--without-code
     (replace-regexp-in-string contexture-conversation--own-template "" text))
    (cl-remove-if #'contexture-conversation--with-question-p contexture-conversation--items)))
+
+(defun contexture-conversation--look-up (asked)
+  "Find out for a moment what the mentions of ASKED mean.
+Return t when all are known.  If that fails, none of the others will be."
+  (condition-case problem (contexture-mention--look-up asked)
+    (error (contexture--message "Contexture: %s" (error-message-string problem)) t)))
+
+(defun contexture-conversation--when-known (asked function)
+  "Call FUNCTION with ASKED once it is known what its mentions mean.
+It is called in this buffer.  Return t if that is now, and else nil: Emacs handles input in between."
+  (if (contexture-conversation--look-up asked) (progn (funcall function asked) t)
+    (let ((buffer (current-buffer)))
+      (run-at-time contexture-conversation--draw-seconds nil
+                   (lambda ()
+                     (contexture--with-live-buffer buffer
+                       (contexture-conversation--when-known asked function)))))
+    nil))
 
 (defun contexture-conversation--without-code (text)
   "Return TEXT, with its properties, but without what is between code fences."
@@ -1283,25 +1293,33 @@ What is between code fences mentions nothing."
                     do (contexture-live--added manager item (plist-get params :content)))
            (contexture--with-live-buffer buffer (contexture-conversation--fetch-items))))))))
 
+(defvar-local contexture-conversation--draft-asked nil
+  "The text at the prompt, if it is not known yet what its mentions mean.
+It is a pair of that text and the state of finding that out.")
+
 (defun contexture-conversation--draft-mentions ()
   "Have the server hold what the text at the prompt mentions, if it is a question.
-Return the contexts to send, or nil if nothing is mentioned."
+Return the contexts to send, or nil if nothing is mentioned.  If it takes long
+to find out what is mentioned, this is asked for again."
   (let ((text (buffer-substring contexture-conversation--input (point-max)))
-        (contexture-mention--longest-wait 0)) ; Emacs waits only when it is sent
-    (contexture-conversation--hold-mentions
-     (unless (contexture-conversation--command-p text)
-       (car (with-demoted-errors "Contexture: %S" (contexture-conversation--read-mentions text)))))
+        (last (cl-shiftf contexture-conversation--draft-asked nil)))
+    (if (contexture-conversation--command-p text) (contexture-conversation--hold-mentions nil)
+      (let ((asked (if (equal-including-properties text (car last)) (cdr last)
+                     (contexture-conversation--begin-mentions text))))
+        (if (contexture-conversation--look-up asked)
+            (contexture-conversation--hold-mentions (car (contexture-mention--meanings asked)))
+          (setq contexture-conversation--draft-asked (cons text asked))
+          (contexture-count--changed (plist-get contexture-conversation--session :id) t))))
     (and contexture-conversation--mentioned (contexture-conversation--managers))))
 
 (defvar-local contexture-conversation--mentions-told nil
   "What the user was told of the mentions of the last question, or nil.")
 
-(defun contexture-conversation--take-mentions (text)
-  "Have the server hold what TEXT, about to be sent, mentions, and tell the user.
+(defun contexture-conversation--take-mentions (asked)
+  "Have the server hold what ASKED, about to be sent, mentions, and tell the user.
 Return it as a `contexture-conversation--mentioned', or nil if that is
 nothing."
-  (pcase-let ((`(,calls ,unknown ,remarks)
-               (with-demoted-errors "Contexture: %S" (contexture-conversation--read-mentions text))))
+  (pcase-let ((`(,calls ,unknown ,remarks) (contexture-mention--meanings asked)))
     (contexture-conversation--hold-mentions calls)
     (setq contexture-conversation--mentions-told nil)
     (let ((mentioned contexture-conversation--mentioned)
@@ -1369,19 +1387,32 @@ Opening a conversation and asking in it count as use.")
   "Ask TEXT, which has code from ORIGIN, in the conversation of this buffer.
 ORIGIN is nil if TEXT was written at the prompt.  The model is sent the
 conversation, so this waits until the buffer shows it."
-  (if contexture-conversation--loaded (contexture-conversation--ask-now text origin)
+  (if contexture-conversation--loaded (contexture-conversation--ask-loaded text origin)
     (let ((mine (setq contexture-conversation--preparing (cons 'log text))))
       (push (lambda ()
               (when (eq mine contexture-conversation--preparing)
                 (setq contexture-conversation--preparing nil)
-                (contexture-conversation--ask-now text origin)))
+                (contexture-conversation--ask-loaded text origin)))
             contexture-conversation--once-loaded))))
 
-(defun contexture-conversation--ask-now (text origin)
+(defun contexture-conversation--ask-loaded (text origin)
   "Ask TEXT, with code from ORIGIN, as `contexture-conversation--ask' does.
-The conversation is drawn."
+The conversation is drawn.  This may take until it is known what TEXT mentions."
+  (let (mine)
+    (unless (contexture-conversation--when-known
+             (contexture-conversation--begin-mentions text)
+             (lambda (asked)
+               (when (eq mine contexture-conversation--preparing)
+                 (setq contexture-conversation--preparing nil)
+                 (contexture-conversation--ask-now text origin asked))))
+      (setq mine (cons 'mentions text)
+            contexture-conversation--preparing mine))))
+
+(defun contexture-conversation--ask-now (text origin asked)
+  "Ask TEXT, with code from ORIGIN, as `contexture-conversation--ask' does.
+The conversation is drawn, and ASKED tells what TEXT mentions."
   (contexture-conversation--note-used (current-buffer))
-  (let* ((mentioned (contexture-conversation--take-mentions text))
+  (let* ((mentioned (contexture-conversation--take-mentions asked))
          (text (substring-no-properties text))
          (turn (contexture-conversation--make-turn
                :buffer (current-buffer) :text text :mentioned mentioned

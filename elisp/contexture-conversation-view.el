@@ -82,6 +82,15 @@ After twice as many it is broken anywhere.")
 (defconst contexture-markdown--largest-code 200000
   "Number of characters of a code block after which its faces are left out.")
 
+(defconst contexture-markdown--code-at-once 1000
+  "Number of characters of code that get their faces before the time is checked.")
+
+(defconst contexture-markdown--most-links 100
+  "Number of names in a line that may become links.  Each is looked for.")
+
+(defconst contexture-markdown--largest-table 3000
+  "Number of rows and bars in all above which a table is not aligned.")
+
 (defconst contexture-markdown--fence
   "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
   "Regexp for a line that begins a block of code.")
@@ -211,23 +220,30 @@ the line need not be broken yet."
 
 ;;;; Lines
 
-(defun contexture-markdown--draw-lines (state end)
-  "Draw the complete lines of STATE's text that are not drawn yet, up to END."
-  (let ((done (contexture-markdown--state-done state)) code eol)
+(defun contexture-markdown--draw-lines (state end &optional limit)
+  "Draw the complete lines of STATE's text that are not drawn yet, up to END.
+Once `float-time' has reached LIMIT, stop and return nil."
+  (let ((done (contexture-markdown--state-done state)) (in-time t) code eol)
     (goto-char done)
-    (while (search-forward "\n" end t)
+    (while (and (setq in-time (or (null limit) (< (float-time) limit)))
+                (search-forward "\n" end t))
       (setq eol (1- (point)))
       (let ((beg (marker-position done)))
         (set-marker done (point))
         (if (and (contexture-markdown--state-open state)
                  (not (contexture-markdown--closing-p state beg eol)))
-            (unless code (setq code beg))
+            (progn
+              (unless code (setq code beg))
+              (when (> (- eol code) contexture-markdown--code-at-once)
+                (contexture-markdown--draw-code state code (1+ eol))
+                (setq code nil)))
           (when code
             (contexture-markdown--draw-code state code beg)
             (setq code nil))
           (contexture-markdown--draw-line state beg eol)))
       (goto-char done))
-    (when code (contexture-markdown--draw-code state code (point)))))
+    (when code (contexture-markdown--draw-code state code (point)))
+    in-time))
 
 (defun contexture-markdown--draw-line (state beg end)
   "Draw the line from BEG to END of STATE's text for good."
@@ -325,7 +341,8 @@ tree-sitter variant last."
           (contexture--insert-code (with-current-buffer target
                                      (buffer-substring-no-properties beg end)))
           (setf (contexture-markdown--state-code-at state) (point))
-          (contexture--draw-code at (point))
+          (unless (contexture--draw-code at (point))
+            (setf (contexture-conversation--block-mode block) nil))
           (let ((to beg)
                 (position at) (end (point-max)))
             (while (< position end)
@@ -390,7 +407,9 @@ So FACE takes precedence over `contexture-conversation-code'."
       (when (search-forward mark end t)
         (contexture-markdown--each regexp beg end face)))
     (goto-char beg)
-    (while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t)
+    (cl-loop
+      repeat contexture-markdown--most-links
+      while (re-search-forward "`\\([^` \n]*[./][^` \n]*\\)`" end t) do
       (let ((target (match-string-no-properties 1)))
         (when (save-match-data (contexture-markdown--place target))
           (contexture-markdown--link (match-beginning 1) (match-end 1) target))))
@@ -478,18 +497,20 @@ Hide the markup around the group.  Skip a match that is code in a line."
   "Align the table that ends at END, or with the line before it, if there is one."
   (goto-char end)
   (when (bolp) (forward-line -1))
-  (let (rows)
+  (let ((left contexture-markdown--largest-table) rows)
     (while (and (progn (forward-line 0) (looking-at-p contexture-markdown--row))
+                (> left 0)
                 (not (get-text-property (point) 'contexture-block))
                 (push (save-excursion
                         (let ((eol (line-end-position)) bars)
                           (while (search-forward "|" eol t)
                             (unless (eq (char-before (1- (point))) ?\\)
                               (push (1- (point)) bars)))
+                          (cl-decf left (1+ (length bars)))
                           (nreverse bars)))
                       rows)
                 (zerop (forward-line -1))))
-    (when (and (cdr rows)
+    (when (and (cdr rows) (>= left 0)
                (progn (goto-char (caadr rows))
                       (forward-line 0)
                       (looking-at-p contexture-markdown--rule)))
@@ -695,6 +716,21 @@ Its keys are :model, :provider, :template, :manage and :usage.")
 WHAT is a symbol that says what comes first, and QUESTION the text to ask.
 If the value has changed when that is done, the turn was cancelled.")
 
+(defvar-local contexture-conversation--drawing nil
+  "States of the texts that are drawn in part.")
+
+(defvar-local contexture-conversation--seen nil
+  "Markers at texts that were seen and are to be drawn, the last one first.")
+
+(defvar-local contexture-conversation--seen-timer nil
+  "Timer that goes on with drawing `contexture-conversation--seen', or nil.")
+
+(defconst contexture-conversation--draw-seconds 0.03
+  "Number of seconds after which pieces of an answer that arrived are drawn.")
+
+(defconst contexture-conversation--draw-at-once 0.01
+  "Number of seconds after which to stop drawing and let Emacs handle input.")
+
 ;;;; Changing what is above the prompt
 
 (defun contexture-conversation--lay-out ()
@@ -780,26 +816,62 @@ Its Markdown is drawn when the text is first seen."
      (contexture-markdown--begin '(category contexture-conversation-undrawn)) text)
     (contexture-conversation--end-line)))
 
+(defun contexture-conversation--undrawn-p (position)
+  "Return non-nil if the Markdown of the text at POSITION is not drawn."
+  (eq (get-text-property position 'category) 'contexture-conversation-undrawn))
+
 (defun contexture-conversation--draw-seen (position)
-  "Draw the Markdown of the text at POSITION, unless it is drawn."
-  (when (eq (get-text-property position 'category) 'contexture-conversation-undrawn)
+  "Draw the Markdown of the text at POSITION, unless it is drawn.
+Of a long text, draw a part now, and the others soon."
+  (when (contexture-conversation--undrawn-p position)
+    (push (copy-marker position) contexture-conversation--seen)
+    (unless contexture-conversation--seen-timer
+      (contexture-conversation--draw-more (current-buffer)))))
+
+(defun contexture-conversation--draw-more (buffer)
+  "Draw in BUFFER what was seen, for a moment, and go on soon."
+  (contexture--with-live-buffer buffer
+    (setq contexture-conversation--seen-timer nil)
+    (let ((limit (+ (float-time) contexture-conversation--draw-at-once)))
+      (while (and contexture-conversation--seen
+                  (contexture-conversation--draw-to (car contexture-conversation--seen) limit))
+        (set-marker (pop contexture-conversation--seen) nil)))
+    (when contexture-conversation--seen
+      (setq contexture-conversation--seen-timer
+            (run-at-time contexture-conversation--draw-seconds nil
+                         #'contexture-conversation--draw-more buffer)))))
+
+(defun contexture-conversation--draw-to (position &optional limit)
+  "Draw the text at POSITION, from where it is not drawn; return t when it is.
+Once `float-time' has reached LIMIT, stop and return nil."
+  (when (contexture-conversation--undrawn-p position)
     (contexture-conversation--changing
       (let* ((end (next-single-property-change position 'category nil (point-max)))
-             (state (progn
-                      (goto-char (previous-single-property-change end 'category nil
-                                                                  (point-min)))
-                      (contexture-markdown--begin nil))))
-        (put-text-property (point) end 'category 'contexture-conversation-fixed)
-        (contexture-markdown--draw-lines state end)
-        (goto-char end)
-        (contexture-markdown--end state)))))
+             (beg (previous-single-property-change end 'category nil (point-min)))
+             (state (or (cl-find beg contexture-conversation--drawing
+                                 :key #'contexture-markdown--state-done :test #'=)
+                        (progn (goto-char beg) (contexture-markdown--begin nil)))))
+        (setq contexture-conversation--drawing
+              (cl-delete-if (lambda (it)
+                              (or (eq it state)
+                                  (not (contexture-conversation--undrawn-p
+                                        (contexture-markdown--state-done it)))))
+                            contexture-conversation--drawing))
+        ;; Whatever fails is not drawn again.
+        (put-text-property beg end 'category 'contexture-conversation-fixed)
+        (if (contexture-markdown--draw-lines state end limit)
+            (progn (goto-char end) (contexture-markdown--end state))
+          (push state contexture-conversation--drawing)
+          (put-text-property (contexture-markdown--state-done state) end
+                             'category 'contexture-conversation-undrawn)))))
+  (not (contexture-conversation--undrawn-p position)))
 
 (defun contexture-conversation--draw-all (&rest _)
   "Draw the Markdown of all texts in this buffer that are not drawn yet."
   (let ((position (point-min)))
     (while (setq position (text-property-any position (point-max) 'category
                                              'contexture-conversation-undrawn))
-      (contexture-conversation--draw-seen position))))
+      (contexture-conversation--draw-to position))))
 
 (defun contexture-conversation--begin-message (role &optional heading &rest slots)
   "Draw the heading of a new message of ROLE, and return the message.

@@ -589,15 +589,18 @@ question)\".  What TEXT names with `@' is part of it.  Nothing is sent."
   (interactive
    (list (if (string-blank-p (contexture-conversation--text)) "(your question)"
            (string-trim (buffer-substring contexture-conversation--input (point-max))))))
-  (let ((mentioned (contexture-conversation--take-mentions text))
-        (text (substring-no-properties text)))
-    (contexture-conversation--request
-     'chat (contexture-conversation--chat-params text (and mentioned (contexture-conversation--managers))
-                                                 :dry-run t)
-     #'contexture-conversation--show-preview
-     (lambda (problem)
-       (contexture-conversation--note-problem problem)
-       (contexture-conversation--give-back text)))))
+  (contexture-conversation--when-known
+   (contexture-conversation--begin-mentions text)
+   (lambda (asked)
+     (let ((mentioned (contexture-conversation--take-mentions asked))
+           (text (substring-no-properties text)))
+       (contexture-conversation--request
+        'chat (contexture-conversation--chat-params
+               text (and mentioned (contexture-conversation--managers)) :dry-run t)
+        #'contexture-conversation--show-preview
+        (lambda (problem)
+          (contexture-conversation--note-problem problem)
+          (contexture-conversation--give-back text)))))))
 
 (defun contexture-conversation--show-preview (result)
   "Show RESULT, that of a dry run of `chat', in its own buffer."

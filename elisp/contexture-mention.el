@@ -897,24 +897,45 @@ Names of files are relative to DIRECTORY, by default the root of the
 project around this buffer.  Of files on other machines, those count that the
 machine has listed for completion: it is not asked.  Only the first
 `contexture-mention--most' mentions count."
-  (let* ((root (file-name-as-directory
-                (expand-file-name (or directory (contexture-mention--root)))))
-         (regexp (concat contexture-mention--before "\\(@\\)[^ \t\r\n]"))
-         (contexture-mention--entries (cons root (make-hash-table :test #'equal)))
-         (contexture-mention--looks contexture-mention--most-looks)
-         (left contexture-mention--most)
-         (from 0) mentions)
-    (while (and (>= (cl-decf left) 0) (string-match regexp string from))
-      (let* ((start (match-beginning 1))
-             ;; Emacs would search all of a long text for what is to come next.
+  (let ((reading (contexture-mention--begin-reading string directory)))
+    (cl-loop while (contexture-mention--reading-from reading)
+             for mention = (contexture-mention--next reading)
+             when mention collect mention)))
+
+(cl-defstruct (contexture-mention--reading (:constructor contexture-mention--make-reading)
+                                           (:copier nil))
+  "State of reading the mentions in STRING, relative to ROOT.
+FROM is where to go on, or nil at the end, and LEFT the number of mentions that
+still count.  ENTRIES and LOOKS are as the variables of these names."
+  string root entries (looks contexture-mention--most-looks)
+  (left contexture-mention--most) (from 0))
+
+(defun contexture-mention--begin-reading (string &optional directory)
+  "Return the state of reading the mentions in STRING, relative to DIRECTORY."
+  (let ((root (file-name-as-directory
+               (expand-file-name (or directory (contexture-mention--root))))))
+    (contexture-mention--make-reading
+     :string string :root root :entries (cons root (make-hash-table :test #'equal)))))
+
+(defun contexture-mention--next (reading)
+  "Return the next mention of READING, which goes on behind it.
+Return nil if there is none, or if what follows an `@' is no name."
+  (let* ((string (contexture-mention--reading-string reading))
+         (contexture-mention--entries (contexture-mention--reading-entries reading))
+         (contexture-mention--looks (contexture-mention--reading-looks reading))
+         (start (and (>= (cl-decf (contexture-mention--reading-left reading)) 0)
+                     (string-match (concat contexture-mention--before "\\(@\\)[^ \t\r\n]")
+                                   string (contexture-mention--reading-from reading))
+                     (match-beginning 1))))
+    (if (null start) (setf (contexture-mention--reading-from reading) nil)
+      (let* (;; Emacs would search all of a long text for what is to come next.
              (piece (substring string (1+ start)
                                (min (length string) (+ start contexture-outside--longest))))
-             (mention (contexture-mention--read piece 0 root))
+             (mention (contexture-mention--read piece 0 (contexture-mention--reading-root reading)))
              (end (+ 1 start (car mention))))
-        (setq from end)
-        (when (cdr mention)
-          (push (cons start (cons end (cdr mention))) mentions))))
-    (nreverse mentions)))
+        (setf (contexture-mention--reading-from reading) end
+              (contexture-mention--reading-looks reading) contexture-mention--looks)
+        (when (cdr mention) `(,start ,end ,@(cdr mention)))))))
 
 (defun contexture-mention--may-be-p (name)
   "Return non-nil if NAME can be that of a file or folder that is mentioned.
@@ -1087,42 +1108,94 @@ A QUOTED name that is nothing else counts as the name of a file."
 ;; whether it was typed or chosen from completion: if it means one thing, that
 ;; goes along, and if it means several or none, a message says so.
 
-(defvar contexture-mention--longest-wait 1
+(defconst contexture-mention--longest-wait 1
   "Maximum number of seconds to wait for a list of files, to tell what is meant.")
 
-(defconst contexture-mention--most-seconds 1
+(defconst contexture-mention--most-seconds 5
   "Maximum number of seconds in which to tell what the mentions of a text mean.")
+
+(defconst contexture-mention--at-once 0.05
+  "Number of seconds after which to let Emacs handle input in between.")
 
 (defvar-local contexture-mention--told nil
   "Mentions in this buffer that the user was told match nothing.")
 
-(defun contexture-mention--meanings (string items)
-  "Return what the mentions in STRING mean, as (CALLS UNKNOWN REMARKS).
+(cl-defstruct (contexture-mention--sought (:constructor contexture-mention--make-sought)
+                                         (:copier nil))
+  "State of telling what the mentions of READING mean, which began at TIME.
+ITEMS need not be added.  MENTION is the next one, once it was read; KNOWN is a
+hash table of targets whose meaning is told.  CALLS, UNKNOWN and REMARKS are as
+`contexture-mention--meanings' returns them, the last first, and NUMBER is that of the
+mentions."
+  reading items mention (known (make-hash-table :test #'equal)) (time (float-time))
+  calls unknown remarks (number 0))
+
+(defun contexture-mention--begin-meanings (string items)
+  "Return the state of telling what the mentions in STRING add to ITEMS."
+  (contexture-mention--make-sought
+   :reading (contexture-mention--begin-reading string) :items items))
+
+(defun contexture-mention--meanings (sought)
+  "Return what the mentions of SOUGHT mean, as (CALLS UNKNOWN REMARKS).
 CALLS, pairs (METHOD . PARAMS), add what is meant, except what is among
-ITEMS.  UNKNOWN are the mentions that match nothing, and REMARKS phrases
-about those that mean several things."
-  (let ((mentions (contexture-mention-in-string string))
-        (end-time (+ (float-time) contexture-mention--most-seconds))
-        (known (make-hash-table :test #'equal))
-        calls unknown remarks)
-    (pcase-dolist (`(,start ,end . ,target) mentions)
-      (let ((mention (substring-no-properties string start end)))
-        (pcase (or (contexture-mention--chosen string start mention items)
-                   (gethash target known)
-                   (puthash target
-                            (or (if (> (float-time) end-time)
-                                    "is one of too many mentions, so it is only text"
-                                  (contexture-mention--meaning target items))
-                                'held)
-                            known))
-          ('unknown (cl-pushnew mention unknown :test #'equal))
-          ((and (pred stringp) remark)
-           (cl-pushnew (concat mention " " remark) remarks :test #'equal))
-          ((and (pred consp) call) (cl-pushnew call calls :test #'equal)))))
-    (when (= (length mentions) contexture-mention--most)
-      (push (format "only the first %d mentions count" contexture-mention--most) remarks))
-    (list (and (eq contexture-mention-action 'add) (nreverse calls))
-          (nreverse unknown) (nreverse remarks))))
+the items of SOUGHT.  UNKNOWN are the mentions that match nothing, and
+REMARKS phrases about those that mean several things.  What is not known
+yet is left out."
+  (list (and (eq contexture-mention-action 'add)
+             (reverse (contexture-mention--sought-calls sought)))
+        (reverse (contexture-mention--sought-unknown sought))
+        (append (reverse (contexture-mention--sought-remarks sought))
+                (when (= (contexture-mention--sought-number sought) contexture-mention--most)
+                  (list (format "only the first %d mentions count" contexture-mention--most))))))
+
+(defun contexture-mention--look-up (sought)
+  "Find out for a moment what the mentions of SOUGHT mean.
+Return t if all are known then, and nil if that takes longer."
+  (let ((reading (contexture-mention--sought-reading sought))
+        (limit (+ (float-time) contexture-mention--at-once)))
+    (cl-loop
+      (let ((mention (or (cl-shiftf (contexture-mention--sought-mention sought) nil)
+                         (and (contexture-mention--reading-from reading)
+                              (contexture-mention--next reading)))))
+        (cond ((null mention)
+               (unless (contexture-mention--reading-from reading) (cl-return t)))
+              ((or (contexture-mention--wait-p sought mention) (> (float-time) limit))
+               (setf (contexture-mention--sought-mention sought) mention)
+               (cl-return nil))
+              (t (contexture-mention--look-up-one sought mention)))))))
+
+(defun contexture-mention--wait-p (sought mention)
+  "Return non-nil if a list of files is made that may tell of MENTION.
+MENTION is the next one of SOUGHT."
+  (and (eq 'symbol (nth 2 mention))
+       (< (- (float-time) (contexture-mention--sought-time sought))
+          contexture-mention--longest-wait)
+       (when-let* ((list (contexture-mention--files)))
+         (contexture-files--list-process list))))
+
+(defun contexture-mention--look-up-one (sought mention)
+  "Record in SOUGHT what MENTION, (START END KIND . TARGET), means."
+  (pcase-let* ((`(,start ,end . ,target) mention)
+               (string (contexture-mention--reading-string (contexture-mention--sought-reading sought)))
+               (known (contexture-mention--sought-known sought))
+               (items (contexture-mention--sought-items sought))
+               (text (substring-no-properties string start end)))
+    (cl-incf (contexture-mention--sought-number sought))
+    (pcase (or (contexture-mention--chosen string start text items)
+               (gethash target known)
+               (puthash target
+                        (or (if (> (- (float-time) (contexture-mention--sought-time sought))
+                                   contexture-mention--most-seconds)
+                                "is one of too many mentions, so it is only text"
+                              (contexture-mention--meaning target items))
+                            'held)
+                        known))
+      ('unknown (cl-pushnew text (contexture-mention--sought-unknown sought) :test #'equal))
+      ((and (pred stringp) remark)
+       (cl-pushnew (concat text " " remark) (contexture-mention--sought-remarks sought)
+                   :test #'equal))
+      ((and (pred consp) call)
+       (cl-pushnew call (contexture-mention--sought-calls sought) :test #'equal)))))
 
 (defun contexture-mention--chosen (string start mention items)
   "Return the call for MENTION, at START of STRING, if completion chose it.
@@ -1235,15 +1308,18 @@ It may be the end of a file's name, or a symbol.  See
            items))
 
 (defun contexture-mention--files-named (name &optional in-any-case)
-  "Return the files of the project whose paths end in NAME.
-IN-ANY-CASE, its letters may be large or small.  Wait a moment for a list of
-the files that is not outdated."
-  (when-let* ((list (contexture-files--of (contexture-mention--root)
-                                          (not (contexture-mention--project-p)))))
-    (contexture-files--wait list contexture-mention--longest-wait)
-    (cl-remove-if-not (lambda (file)
-                        (string-suffix-p (concat "/" name) (concat "/" file) in-any-case))
-                      (contexture-files--list-names list))))
+  "Return the listed files of the project whose paths end in NAME.
+IN-ANY-CASE, its letters may be large or small."
+  (when-let* ((list (contexture-mention--files)))
+    (cl-loop for file in (contexture-files--list-names list)
+             for before = (- (length file) (length name))
+             when (and (or (= before 0) (and (> before 0) (eq ?/ (aref file (1- before)))))
+                       (string-suffix-p name file in-any-case))
+             collect file)))
+
+(defun contexture-mention--files ()
+  "Return the list of the files of the project or folder of this buffer, or nil."
+  (contexture-files--of (contexture-mention--root) (not (contexture-mention--project-p))))
 
 (defun contexture-mention--definitions (name)
   "Return an xref item for each definition of the symbol NAME that is known here."

@@ -1141,26 +1141,31 @@ If there are none, call it with NOTHING.  COMMAND is a list; end it once it
 has printed MOST characters.  CHOOSE, if given, is a function that returns
 those of the lines to show.  Return a function that ends COMMAND."
   (let* ((default-directory (contexture-tools-emacs--project))
-         (pieces nil) (length 0)
+         (choose (or choose #'identity)) (said "") (rest "") (found nil) (length 0)
          (process-environment (contexture--git-environment))
          (process
           (make-process
            :name "contexture-search" :connection-type 'pipe :noquery t :command command
+           ;; As they come: all the lines at once would hold Emacs.
            :filter (lambda (process text)
-                     (push text pieces)
+                     (when (< (length said) contexture-tools-emacs--longest-line)
+                       (setq said (concat said text)))
+                     (let* ((lines (split-string (concat rest text) "\n"))
+                            (last (last lines)))
+                       (setq rest (car last)
+                             found (nconc (nreverse (funcall choose (delete "" (nbutlast lines))))
+                                          found)))
                      (when (> (cl-incf length (length text)) most)
                        (delete-process process)))
            :sentinel (lambda (process _)
                        (unless (process-live-p process)
-                         (let ((output (apply #'concat (nreverse pieces))))
-                           (if (and (eq (process-status process) 'exit)
-                                    (> (process-exit-status process) 1))
-                               (funcall done nil (string-trim output))
-                             (funcall
-                              done (contexture-tools-emacs--list
-                                    (funcall (or choose #'identity)
-                                             (split-string output "\n" t))
-                                    nothing)))))))))
+                         (if (and (eq (process-status process) 'exit)
+                                  (> (process-exit-status process) 1))
+                             (funcall done nil (string-trim said))
+                           (funcall done (contexture-tools-emacs--list
+                                          (nconc (nreverse found)
+                                                 (funcall choose (delete "" (list rest))))
+                                          nothing))))))))
     (lambda ()
       (set-process-sentinel process #'ignore)
       (delete-process process))))

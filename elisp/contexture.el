@@ -170,6 +170,7 @@
                    ("contexture-mention"
                     contexture-mention-at-point contexture-mention-in-string
                     contexture-mention--ask
+                    contexture-mention--begin-meanings contexture-mention--look-up
                     contexture-mention--meanings contexture-mention--remarks)
                    ("contexture-code" contexture-defun-at-point contexture--next-place)
                    ("contexture-point"
@@ -983,7 +984,7 @@ Where brackets nest too deep, the mode is not told: some end Emacs then."
 (defun contexture--draw-code (beg end)
   "Give the code from BEG to END its faces, as this buffer's mode does.
 Odd code may take long: leave out the faces from where brackets nest too deep,
-of very long lines, and of the rest once it takes too long."
+of very long lines, and of the rest once it takes too long; then return nil."
   (let ((limit (+ (float-time) contexture--drawing-seconds)))
     (save-excursion
       (goto-char beg)
@@ -994,7 +995,8 @@ of very long lines, and of the rest once it takes too long."
           (unless (bolp) (forward-line))
           (goto-char (min end (point)))
           (when (< (- (point) from) (* 4 contexture--drawing-step))
-            (save-excursion (font-lock-fontify-region from (point)))))))))
+            (save-excursion (font-lock-fontify-region from (point))))))
+      (= (point) end))))
 
 (defconst contexture--git-settings
   '("core.fsmonitor=false"

@@ -352,5 +352,66 @@
            (contexture-conversation--make-block :mode 'c-mode) (point-min) (point-max))))
       (should (eq fontified drawn)))))
 
+;;;; Long texts
+
+(ert-deftest contexture-conversation-markdown-draws-long-texts-in-slices ()
+  (dolist (line '("Some **bold** words, `code`, `src/main.rs:12`, [a link](http://x.y/z) and *it*."
+                  "`a/b.c`" "`d/e.f` `g/h.i`  " "| a | b | c |" "```c\nint f(void);\n```" "- \u200bx" "   f(\"x\") + {'y'}"))
+    (let ((text (concat "| a | b |\n|---|---|\n"
+                        (mapconcat #'identity (make-list (/ 16000 (length line)) line) "\n")
+                        "\n```emacs-lisp\n"
+                        (mapconcat #'identity (make-list 300 "(defun a () \"b\" 'c)") "\n")
+                        "\n```\n" line))
+          (slices 0) (contexture--drawing-seconds 10) looks)
+      (dolist (sliced '(t nil))
+        (with-temp-buffer
+          (contexture-conversation--lay-out)
+          (contexture-conversation--add-message :user "Before" nil)
+          (contexture-conversation--add-message :assistant text "Model")
+          (if (not sliced) (contexture-conversation--draw-all)
+            (contexture-conversation--draw-seen (1- contexture-conversation--tail))
+            (goto-char contexture-conversation--tail)
+            (search-backward line)
+            (should (contexture-conversation--undrawn-p (point)))
+            (contexture-conversation--draw-seen (point))
+            (while contexture-conversation--seen
+              (cl-incf slices)
+              (cancel-timer contexture-conversation--seen-timer)
+              (contexture-test-at-once (contexture-conversation--draw-more (current-buffer))))
+            ;; What nobody sees is not drawn.
+            (should (text-property-any (point-min) (point-max) 'category
+                                       'contexture-conversation-undrawn))
+            (contexture-conversation--draw-all)
+            (should-not contexture-conversation--drawing))
+          (push (cl-loop for (text . look) in (contexture-conversation-markdown-tests--picture)
+                         append (mapcar (lambda (char) (cons char look)) text))
+                looks)))
+      (should (> slices 3))
+      (should (equal (car looks) (cadr looks))))))
+
+(ert-deftest contexture-conversation-markdown-draws-anew-what-was-drawn-in-part ()
+  (with-temp-buffer
+    (contexture-conversation--lay-out)
+    (dotimes (_ 2)
+      (let ((message (contexture-conversation--add-message
+                      :assistant (concat "```c\n" (make-string 9000 ?\n) "*a*\n```\n*b*") "Model"))
+            (contexture-conversation--draw-at-once 0))
+        (goto-char contexture-conversation--tail)
+        (search-backward "*b*")
+        (contexture-conversation--draw-to (point) (float-time))
+        (should (contexture-conversation--undrawn-p (point)))
+        (contexture-conversation--delete-from message)))
+    (contexture-conversation--add-message :assistant "*a*\n```c\n" "Model")
+    (contexture-conversation--draw-all)
+    (should-not contexture-conversation--drawing)
+    (should (memq 'italic (contexture-conversation-markdown-tests--faces "a*")))))
+
+(ert-deftest contexture-conversation-markdown-aligns-no-huge-table ()
+  (dolist (rows '(100 2000))
+    (contexture-conversation-markdown-tests--with
+        (list "| a | b |\n|---|---|\n" (apply #'concat (make-list rows "| long | x |\n")))
+      (should (eq (< rows 1000)
+                  (and (contexture-conversation-markdown-tests--look "| b |" 'display) t))))))
+
 (provide 'contexture-conversation-markdown-tests)
 ;;; contexture-conversation-markdown-tests.el ends here

@@ -308,10 +308,18 @@
     (should (equal (contexture-mention-in-string "@main.rs" "src")
                    `((0 8 file ,(expand-file-name "src/main.rs")))))))
 
+;; What a text means becomes known in slices.
+(defun contexture-mention-tests--meanings (text items)
+  "Return what the mentions in TEXT mean, when ITEMS are there."
+  (let ((sought (contexture-mention--begin-meanings text items)))
+    (while (not (contexture-mention--look-up sought))
+      (accept-process-output nil 0.02))
+    (contexture-mention--meanings sought)))
+
 (defun contexture-mention-tests--said (text &optional items)
   "Return what is said when TEXT is sent, and ITEMS are there."
   (apply #'contexture-mention--remarks
-         (cdr (contexture-mention--meanings text items))))
+         (cdr (contexture-mention-tests--meanings text items))))
 
 (ert-deftest contexture-mention-in-string-takes-the-longest-name-of-a-file ()
   (contexture-mention-tests--in-project
@@ -454,11 +462,11 @@ M-x contexture-add-file adds it")
                      ("@\"read ME.txt\"" . "Doc/Read Me.txt") ("@\"doc/read me.txt\"" . "Doc/Read Me.txt")
                      ("@guide.md" . "doc/guide.md") ("@ärger.txt" . "ÄRGER.txt")
                      ("@GUIDE.MD") ("@readmee.md") ("@../readme.md")))
-      (let ((calls (car (contexture-mention--meanings text nil))))
+      (let ((calls (car (contexture-mention-tests--meanings text nil))))
         (should (equal (list text (mapcar (lambda (call) (plist-get (cdr call) :path)) calls))
                        (list text (and file (list (expand-file-name file))))))))
     ;; A symbol comes first.
-    (should (equal (plist-get (plist-get (cdaar (contexture-mention--meanings "@readme" nil)) :metadata)
+    (should (equal (plist-get (plist-get (cdaar (contexture-mention-tests--meanings "@readme" nil)) :metadata)
                               :symbol)
                    "readme"))))
 
@@ -467,7 +475,7 @@ M-x contexture-add-file adds it")
     (contexture-test-visiting (contexture-test-file "src/sum.rs" "" "fn total() {" "}"))
     (contexture-files--forget)
     (pcase-let ((`(,calls ,unknown ,remarks)
-                 (contexture-mention--meanings
+                 (contexture-mention-tests--meanings
                   "Why @main.rs:2-3 and @src/lib.rs, @lib.rs, @total and @nix?" nil)))
       (should (equal (mapcar (lambda (call)
                                (list (car call)
@@ -481,10 +489,10 @@ M-x contexture-add-file adds it")
       (contexture-request-batch
        (cl-loop for (method . params) in calls
                 collect `(,method :manager ,(contexture-adding-context) ,@params))))
-    (should-not (car (contexture-mention--meanings "@src/main.rs:3 @lib.rs @total"
+    (should-not (car (contexture-mention-tests--meanings "@src/main.rs:3 @lib.rs @total"
                                                (contexture-test-items))))
     (let ((contexture-mention-action 'insert))
-      (should-not (car (contexture-mention--meanings "@question.txt" nil))))))
+      (should-not (car (contexture-mention-tests--meanings "@question.txt" nil))))))
 
 (ert-deftest contexture-mention-asks-the-disk-little-for-many-mentions ()
   (contexture-test-in-directory
@@ -508,6 +516,41 @@ M-x contexture-add-file adds it")
                       (length (contexture-mention-in-string
                                (apply #'concat (make-list 2000 unit)) default-directory))))
            (should (< asked (* 3 contexture-mention--most-looks)))))))))
+
+(ert-deftest contexture-mention-holds-emacs-for-a-moment-at-most ()
+  (contexture-mention-tests--in-project
+    (dotimes (number 100)
+      (contexture-test-file (format "folder-%d/file name %d.txt" number number)))
+    (contexture-files--forget)
+    (let* ((list (progn (contexture-mention--files)))
+           (sought (contexture-mention--begin-meanings
+                   (cl-loop for number below 300
+                            concat (format "@folder-%d/file name %d.txt @nothing%d "
+                                           (mod number 100) (mod number 100) number))
+                   nil))
+           (contexture-mention--most-seconds 60) (pauses 0))
+      (contexture-files--wait list)
+      ;; A home folder has as many.
+      (setf (contexture-files--list-names list)
+            (append (contexture-files--list-names list)
+                    (cl-loop for number below 4000 collect (format "some/where/file-%d.c" number))))
+      (while (not (contexture-test-at-once (contexture-mention--look-up sought)))
+        (cl-incf pauses))
+      (should (> pauses 0))
+      (pcase-let ((`(,calls ,unknown ,remarks) (contexture-mention--meanings sought)))
+        (should (< 50 (length calls)))
+        (should (< 50 (length unknown)))
+        (should (equal '("only the first 200 mentions count") remarks))))))
+
+(ert-deftest contexture-mention-waits-for-the-list-of-files-without-holding-emacs ()
+  (contexture-mention-tests--in-project
+    (contexture-files--forget)
+    (let ((sought (contexture-mention--begin-meanings "@src/main.rs and @lib.rs" nil)) (tries 0))
+      (should-not (contexture-test-at-once (contexture-mention--look-up sought)))
+      (while (not (contexture-test-at-once (contexture-mention--look-up sought)))
+        (should (< (cl-incf tries) 200))
+        (accept-process-output nil 0.02))
+      (should (equal '(add-file add-file) (mapcar #'car (car (contexture-mention--meanings sought))))))))
 
 (ert-deftest contexture-mention-looks-at-no-other-machine ()
   (cl-letf* ((refusing (lambda (look)

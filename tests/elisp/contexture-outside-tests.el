@@ -535,7 +535,7 @@ Those that take their names from the one place are left out."
      (contexture-tools--onp file-name-as-directory)
      (contexture-add-file file-name-nondirectory)
      (contexture--file-call expand-file-name file-directory-p file-name-directory find-buffer-visiting)
-     (contexture-mention-in-string expand-file-name file-name-as-directory))
+     (contexture-mention--begin-reading expand-file-name file-name-as-directory))
     (emacs
      "Names of the files of open buffers and of their folders and projects."
      (contexture-map--task expand-file-name)

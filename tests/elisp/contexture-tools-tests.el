@@ -280,6 +280,31 @@
          (should (equal (listed "[") '("no file of the project has such a name")))
          (should (equal (length (listed)) 4)))))))
 
+(ert-deftest contexture-tools-emacs-lists-very-many-files-without-holding-emacs ()
+  (contexture-test-in-directory
+   (lambda ()
+     (let ((program (expand-file-name "names")) (make (symbol-function 'make-process))
+           (most 0) (start (float-time)))
+       ;; A name goes on in the next piece of output, and the last has no line's end.
+       (with-temp-file program
+         (insert "#!/bin/sh\nseq -f 'a long folder/with a name/file %.0f.txt' 60000\nprintf 'last 1.txt'\n"))
+       (set-file-modes program #o700)
+       (cl-letf (((symbol-function 'make-process)
+                  (lambda (&rest arguments)
+                    (cl-flet ((watched (function)
+                                (lambda (&rest arguments)
+                                  (let ((before (contexture-test-busy-seconds)))
+                                    (apply function arguments)
+                                    (setq most (max most (- (contexture-test-busy-seconds) before)))))))
+                      (apply make `(:command (,program)
+                                    :filter ,(watched (plist-get arguments :filter))
+                                    :sentinel ,(watched (plist-get arguments :sentinel))
+                                    ,@arguments))))))
+         (should (string-match-p "... and 5801 more\\'\\|last 1.txt\\'"
+                                 (contexture-tools-test-seen-later #'contexture-tools-emacs--files "*1.txt"))))
+       (should (< most 0.1))
+       (should (< (- (float-time) start) 60))))))
+
 (ert-deftest contexture-tools-emacs-compares-names-without-going-back ()
   (cl-flet ((matches (pattern name)
               (and (funcall (contexture-tools-emacs--glob pattern) name) t)))
