@@ -2443,18 +2443,36 @@ a context.  If this buffer's context is empty, another one is offered.
            (contexture--capitalized (contexture--label contexture-context)) ", "
            (contexture--rendered-size rendered)))))
 
+(defvar-local contexture-preview--updating nil
+  "Non-nil while the context is rendered to be shown again.
+The value is `outdated' if it has changed since.")
+
 (defun contexture-preview--changed (method params)
   "Show the context again if METHOD with PARAMS says that it changed."
-  (when-let* ((buffer (and (eq method 'context-changed)
-                           (get-buffer contexture-preview-buffer))))
-    (let ((manager (buffer-local-value 'contexture-context buffer)))
-      (when (contexture--of-context-p (plist-get params :manager) manager)
+  (contexture--with-live-buffer (and (eq method 'context-changed)
+                                     (get-buffer contexture-preview-buffer))
+    (when (contexture--of-context-p (plist-get params :manager) contexture-context)
+      (contexture-preview--update))))
+
+(defun contexture-preview--update ()
+  "Have the context rendered, and show it.
+Until that is done, changes are only noted, so that many in a row cost two
+renderings."
+  (if contexture-preview--updating (setq contexture-preview--updating 'outdated)
+    (setq contexture-preview--updating t)
+    (let ((buffer (current-buffer)) (manager contexture-context))
+      (cl-flet ((done (rendered)
+                  (contexture--with-live-buffer buffer
+                    (let ((outdated (eq 'outdated (cl-shiftf contexture-preview--updating nil))))
+                      (when (and rendered (equal manager contexture-context))
+                        (contexture-preview--show rendered))
+                      (when outdated (contexture-preview--update))))))
         (contexture-request-async
          'render-items (contexture--render-params manager)
-         :success (lambda (rendered)
-                    (contexture--with-live-buffer buffer
-                      (when (equal manager contexture-context)
-                        (contexture-preview--show rendered)))))))))
+         :success #'done
+         :error (lambda (problem)
+                  (done nil)
+                  (contexture-show-error problem)))))))
 
 (defun contexture-preview--unwatch ()
   "Clean up when the preview is killed."

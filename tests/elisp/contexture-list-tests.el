@@ -644,6 +644,30 @@
         (contexture--draw-code (point-min) (point-max))))
     (should (equal parts 1))))
 
+(ert-deftest contexture-preview-renders-twice-for-many-changes ()
+  (contexture-test-with-server
+    (contexture-request 'add-item '(:manager "many" :content "first"))
+    (contexture-preview "many")
+    (let ((asked 0) (async (symbol-function 'contexture-request-async)) (buffer (current-buffer)))
+      (cl-letf (((symbol-function 'contexture-request-async)
+                 (lambda (method &rest arguments)
+                   (when (eq method 'render-items) (cl-incf asked))
+                   (apply async method arguments))))
+        (dotimes (number 5)
+          (contexture-preview--changed 'context-changed '(:manager "many")))
+        (should (= asked 1))
+        (contexture-request 'add-item '(:manager "many" :content "the last"))
+        (llm-ert-wait-for (with-current-buffer buffer
+                            (and (null contexture-preview--updating)
+                                 (string-search "the last" (buffer-string)))))
+        (should (<= 2 asked 3))
+        ;; Not even an error leaves it as it is.
+        (cl-letf (((symbol-function 'contexture--render-params) (lambda (_) '(:manager 1))))
+          (contexture-test-message "manager"
+            (contexture-preview--changed 'context-changed '(:manager "many"))
+            (llm-ert-wait-for (null (buffer-local-value 'contexture-preview--updating buffer)))))))
+    (kill-buffer contexture-preview-buffer)))
+
 (provide 'contexture-list-tests)
 (ert-deftest contexture-list-shows-items-with-any-metadata ()
   "A client can give an item whatever the server takes."
