@@ -478,12 +478,21 @@ that no text can look like more arguments."
 (defun contexture-conversation--one-line (text &optional width)
   "Return the beginning of TEXT on one line of at most WIDTH columns, or 60."
   (let* ((width (or width 60))
-         (line (string-trim (replace-regexp-in-string "[ \t\n]+" " " text)))
+         (line (contexture-conversation--beginning text width))
          ;; What takes no column is shown as an escape, or belongs to what does.
          (most (* 4 width)))
     (truncate-string-to-width
      (contexture--visible (if (> (length line) most) (substring line 0 most) line))
      width nil nil "...")))
+
+(defun contexture-conversation--beginning (text width)
+  "Return the beginning of TEXT, for about WIDTH columns, without line ends.
+The rest of a long text is not looked at."
+  (let* ((beg (or (string-match "[^ \t\n]" text) 0))
+         (most (+ beg (* 20 width)))
+         (line (replace-regexp-in-string "[ \t\n]+" " " (substring text beg
+                                                                   (min most (length text))))))
+    (if (> (length text) most) (concat line "...") (string-trim-right line))))
 
 (defun contexture-conversation--tool-name (params)
   "Return the name of the tool in PARAMS, from the server's notification."
@@ -1492,8 +1501,7 @@ Ask even if that cannot be noted."
 
 (defun contexture-conversation--first-words (text)
   "Return the beginning of TEXT on one line, at most 50 columns."
-  (truncate-string-to-width (replace-regexp-in-string "[ \t\n]+" " " text)
-                            50 nil nil "..."))
+  (truncate-string-to-width (contexture-conversation--beginning text 50) 50 nil nil "..."))
 
 (defun contexture-conversation--session-id ()
   "Return the id of this buffer's conversation, or its name if that is all known."

@@ -322,5 +322,20 @@
     (contexture-test-settle)
     (should (equal (plist-get contexture-conversation--session :session) "talk"))))
 
+(ert-deftest contexture-conversation-lines-of-long-texts-take-no-time ()
+  (dolist (unit '("x\n" "word " "\u200b\u00e9 \t" "\""))
+    (let ((text (apply #'concat (make-list (/ 1000000 (length unit)) unit))))
+      (contexture-test-at-once
+        (should (string-suffix-p "..." (contexture-conversation--one-line text 100))))
+      (contexture-test-at-once
+        (should (string-suffix-p "..." (contexture-conversation--first-words text))))))
+  (should (equal "a b c" (contexture-conversation--one-line "\n  a\n\tb  c \n" 100)))
+  ;; Blanks hide nothing.
+  (should (equal "a ..." (contexture-conversation--one-line
+                          (concat "a" (make-string 5000 ?\s) "b") 100)))
+  (should (equal "a b" (contexture-conversation--one-line
+                        (concat (make-string 5000 ?\n) "a" (make-string 50 ?\s) "b") 100)))
+  (should (equal "" (contexture-conversation--one-line (make-string 100 ?\n) 100))))
+
 (provide 'contexture-conversation-turn-tests)
 ;;; contexture-conversation-turn-tests.el ends here
