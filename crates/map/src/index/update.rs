@@ -84,7 +84,10 @@ impl Index {
             entry.is_some_and(|entry| entry.stamp == file.stamp && entry.is_settled)
         };
         let unknown: Vec<&WalkedFile> = listed.iter().filter(|file| !is_known(file)).collect();
-        let read = self.read_all(source, &unknown)?;
+        let mut splitter = std::mem::take(&mut self.splitter);
+        let read = self.read_all(source, &unknown, &mut splitter.0);
+        self.splitter = splitter;
+        let read = read?;
         let mut gone = Vec::new();
         for (file, read) in unknown.iter().zip(read) {
             updated.read += 1;
@@ -127,33 +130,34 @@ impl Index {
         Ok(())
     }
 
-    /// Reads files on several threads. The results are in the order of the files; `None` stands for one
-    /// that is gone.
+    /// Reads files, many on several threads. The results are in the order of the files; `None` stands for
+    /// one that is gone. Few files are often those of before, whose words `splitter` remembers.
     fn read_all(
         &self,
         source: &dyn MapSource,
         files: &[&WalkedFile],
+        splitter: &mut Splitter,
     ) -> Result<Vec<Option<ReadForIndex>>, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if files.len() < FEW { 1 } else { cores.min(MAX_THREADS) };
         let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(files.len())));
-        let work = || {
-            let (mut splitter, mut own) = (Splitter::default(), Vec::new());
+        let work = |splitter: &mut Splitter| {
+            let mut own = Vec::new();
             while !source.is_cancelled() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(file) = files.get(at) else { break };
-                own.push((at, self.read_one(source, &file.path, &mut splitter)));
+                own.push((at, self.read_one(source, &file.path, splitter)));
             }
             if let Ok(mut results) = results.lock() {
                 results.append(&mut own);
             }
         };
         if threads == 1 {
-            work();
+            work(splitter);
         } else {
             std::thread::scope(|scope| {
                 for _ in 0..threads {
-                    scope.spawn(work);
+                    scope.spawn(|| work(&mut Splitter::default()));
                 }
             });
         }
