@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::language::Language;
 use crate::words::{MAX_NAME_BYTES, Splitter, tokens};
-use crate::{grammar, lisp};
+use crate::{grammar, lines, lisp};
 
 /// Maximum number of different words of a file that are kept.
 const MAX_WORDS: usize = 4_096;
@@ -192,7 +192,7 @@ impl FileFacts {
     fn take_found(&mut self, text: &str, splitter: &mut Splitter) {
         let found = match self.language {
             lisp if lisp.is_lisp() => Some(lisp::read(lisp, text)),
-            other => grammar::read(other, text),
+            other => lines::read(other, text).or_else(|| grammar::read(other, text)),
         };
         let Some(mut found) = found else {
             self.state = FileState::Unparsed;

@@ -19,7 +19,7 @@ use crate::names::NameId;
 use crate::source::{FileStamp, MapSource};
 
 /// Beginning of the file. Another one, as of another version, is an empty index.
-const MAGIC: &[u8] = b"contexture map 1\n";
+const MAGIC: &[u8] = b"contexture map 2\n";
 /// Length of the checksum of a record.
 const CHECKSUM: usize = 8;
 /// Maximum length of a record.

@@ -37,6 +37,24 @@ pub enum Language {
     Scheme,
     /// Clojure.
     Clojure,
+    /// C#.
+    CSharp,
+    /// Elixir.
+    Elixir,
+    /// Haskell.
+    Haskell,
+    /// Kotlin.
+    Kotlin,
+    /// Lua.
+    Lua,
+    /// PHP.
+    Php,
+    /// Scala.
+    Scala,
+    /// Swift.
+    Swift,
+    /// Zig.
+    Zig,
 }
 
 /// Each language with its number in a stored index.
@@ -58,6 +76,15 @@ const NUMBERS: &[Language] = &[
     Language::CommonLisp,
     Language::Scheme,
     Language::Clojure,
+    Language::CSharp,
+    Language::Elixir,
+    Language::Haskell,
+    Language::Kotlin,
+    Language::Lua,
+    Language::Php,
+    Language::Scala,
+    Language::Swift,
+    Language::Zig,
 ];
 
 impl Language {
@@ -83,6 +110,15 @@ impl Language {
             "lisp" | "lsp" | "cl" | "asd" => Self::CommonLisp,
             "scm" | "ss" | "sld" | "sls" | "sps" | "rkt" | "guile" => Self::Scheme,
             "clj" | "cljs" | "cljc" | "cljd" | "bb" | "edn" => Self::Clojure,
+            "cs" => Self::CSharp,
+            "ex" | "exs" => Self::Elixir,
+            "hs" => Self::Haskell,
+            "kt" | "kts" => Self::Kotlin,
+            "lua" => Self::Lua,
+            "php" => Self::Php,
+            "scala" | "sc" => Self::Scala,
+            "swift" => Self::Swift,
+            "zig" => Self::Zig,
             "lock" | "sum" | "map" | "snap" | "csv" | "tsv" | "svg" | "po" | "pot" | "jsonl" => {
                 Self::Data
             }

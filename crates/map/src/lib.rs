@@ -10,6 +10,7 @@ mod history;
 mod index;
 mod kept;
 mod language;
+mod lines;
 mod lisp;
 mod names;
 mod rank;
