@@ -52,16 +52,14 @@ pub(super) fn by_words(
     scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect()
 }
 
-/// Scores files by the question's words that their paths and the names of their definitions have.
+/// Scores files by the question's words that their paths have. A path says what its file is about; a large
+/// file has many words in the names of its definitions.
 pub(super) fn by_coverage(view: &IndexView<'_>, wanted: &[(NameId, f64)]) -> Scores {
     let mut scores = vec![0.0; view.files.len()];
     for (id, _) in wanted {
-        let words = view.across.words[*id as usize].iter();
-        let mut hits: Vec<usize> =
-            words.filter(|(_, times)| times.names > 0).map(|(at, _)| *at).collect();
-        hits.extend(&view.across.path_words[*id as usize]);
+        let hits = &view.across.path_words[*id as usize];
         let rarity = rarity(view.files.len() as f64, hits.len());
-        hits.into_iter().for_each(|at| scores[at] += rarity);
+        hits.iter().for_each(|at| scores[*at] += rarity);
     }
     scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect()
 }

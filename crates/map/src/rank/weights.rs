@@ -36,7 +36,7 @@ pub struct Weights {
     pub aside: f64,
     /// Whether the best of a list count by their scores (1) or by their places alone (0).
     pub by_score: f64,
-    /// Names that hold the words of a question.
+    /// Paths that hold the words of a question.
     pub covered: f64,
     /// How much the length of a file counts against it, from 0 to 1.
     pub length: f64,
@@ -73,8 +73,8 @@ impl Default for Weights {
             in_path: 6.0,
             in_name: 2.0,
             aside: 0.4,
-            by_score: 0.5,
-            covered: 0.7,
+            by_score: 0.8,
+            covered: 1.0,
             length: 0.5,
             backwards: 0.5,
             damping: 0.7,
