@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::call::CallCommand;
 use super::host::Setup;
 use super::serve::log_to_stderr;
-use super::{Common, current_folder, say, utf8, write_out};
+use super::{Common, complain, current_folder, say, utf8, write_out};
 use crate::sync::{GivenChanges, PROTOCOL, SeenChanges, SyncRequest, TakenCounts, talk};
 use crate::value::Value;
 use crate::visible::{shortened, visible, visible_lines};
@@ -24,6 +24,12 @@ use crate::wording::counted;
 const LONGEST_LINE: u64 = 64 << 20;
 /// Maximum size of what the other machine may print before it answers, in bytes.
 const LONGEST_GREETING: usize = 64 << 10;
+/// Maximum size of a line of what ssh or the other machine tells the user, in bytes, and maximum
+/// number of such lines.
+const LONGEST_TOLD: u64 = 1 << 10;
+const MOST_TOLD: usize = 100;
+/// Maximum time to wait for the rest of what they tell. What ssh leaves running may keep its end open.
+const LAST_TOLD: Duration = Duration::from_millis(200);
 /// Maximum size of what an error of the other machine may say, in bytes.
 const LONGEST_ERROR: usize = 500;
 /// Maximum time that the other machine may say nothing. Somebody may have to type a passphrase.
@@ -73,6 +79,8 @@ struct There {
     input: Sender<String>,
     /// Lines that came; `None` is the end.
     lines: Receiver<anyhow::Result<Option<String>>>,
+    /// Is closed once all is told that ssh or the other machine tells the user.
+    told: Receiver<()>,
     has_answered: bool,
     /// True once its output has ended.
     has_ended: bool,
@@ -160,14 +168,14 @@ impl There {
         let mut command = Command::new("ssh");
         command.args(["-T", "-C", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"]);
         command.args(["--", host, &format!("{program} sync --serve")]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot run ssh")?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (Some(input), Some(output)) = (input, output) else { bail!("ssh has no pipes") };
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(input), Some(output), Some(errors)) = pipes else { bail!("ssh has no pipes") };
         let (host, input) = (host.to_owned(), written_to(input));
         let (has_answered, has_ended, broken, bytes) = (false, false, None, (0, 0));
-        let lines = lines_of(output);
-        Ok(Self { host, child, input, lines, has_answered, has_ended, broken, bytes })
+        let (lines, told) = (lines_of(output), told_by(errors));
+        Ok(Self { host, child, input, lines, told, has_answered, has_ended, broken, bytes })
     }
 
     /// Asks the other machine. After anything but an answer, it is not asked again.
@@ -226,7 +234,9 @@ impl There {
         if self.has_answered || !self.has_ended {
             return error;
         }
-        match self.child.wait() {
+        let status = self.child.wait();
+        let _ = self.told.recv_timeout(LAST_TOLD);
+        match status {
             Ok(status) if status.code() == Some(127) => error.context(format!(
                 "{} has no contexture on its path; install it there, or name it with --program",
                 self.host
@@ -241,6 +251,7 @@ impl Drop for There {
         // Without this machine, the program there has nothing to do.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = self.told.recv_timeout(LAST_TOLD);
     }
 }
 
@@ -287,6 +298,26 @@ fn lines_of(output: ChildStdout) -> Receiver<anyhow::Result<Option<String>>> {
         }
     });
     lines
+}
+
+/// Tells the user what ssh and the other machine say about errors, without their control characters,
+/// on a thread of its own. Reads all of it, so that nobody waits to say more.
+fn told_by(errors: ChildStderr) -> Receiver<()> {
+    let (end, told) = mpsc::sync_channel(0);
+    std::thread::spawn(move || {
+        let _end = end;
+        let mut errors = BufReader::new(errors);
+        let mut left = MOST_TOLD;
+        let mut line = Vec::new();
+        while matches!(errors.by_ref().take(LONGEST_TOLD).read_until(b'\n', &mut line), Ok(1..)) {
+            if left > 0 {
+                complain(&visible(String::from_utf8_lossy(&line).trim_end()));
+            }
+            left = left.saturating_sub(1);
+            line.clear();
+        }
+    });
+    told
 }
 
 fn line(message: &impl Serialize) -> anyhow::Result<String> {

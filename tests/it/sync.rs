@@ -196,6 +196,19 @@ fn what_is_no_answer_ends_the_exchange_though_the_other_side_goes_on() {
 }
 
 #[test]
+fn what_another_machine_says_about_errors_controls_no_terminal() {
+    let here = Home::new();
+    let bin = script(
+        &here,
+        r"printf '\033]0;x\007a \342\200\256 b\nplain\n' >&2; yes more | head -c 9999999 >&2; exit 1",
+    );
+    let said = refused(&here, &bin, &["there"]);
+    assert!(said.contains("plain\n") && said.contains("ended before it answered"), "{said}");
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{said:?}");
+    assert!(said.len() < 10_000, "it says {} bytes", said.len());
+}
+
+#[test]
 fn what_was_answered_outlives_kills_in_the_middle_of_an_exchange() {
     let homes: Vec<Home> = (0..3).map(|_| Home::new()).collect();
     let said = |at: usize, series: usize| format!("word{at}x{series}");
