@@ -366,7 +366,7 @@ Text that may differ from its source is shown with its date."
   (if (not (or face (contexture-list--dated-p item)))
       state
     (let ((as-of (plist-get item :as-of))
-          (reason (if (contexture--conflict-p (plist-get item :metadata))
+          (reason (if (contexture--conflict-p item)
                       "Its file changed on disk under unsaved edits; = compares them"
                     (plist-get (plist-get item :metadata) :stale))))
       (apply #'propertize state
@@ -379,9 +379,7 @@ Text that may differ from its source is shown with its date."
   "Return the word for ITEM's state.
 It is \"covered\" if another item contains it, and \"copy\" for a text that
 does not follow its source, as that of an error, whether or not it names a file."
-  (let ((state (contexture--item-state (or (plist-get item :state) :fresh)
-                                       (plist-get item :metadata)
-                                       (plist-get item :timestamp))))
+  (let ((state (contexture--item-state item)))
     (cond ((plist-get item :covered-by) "covered")
           ((not (equal state "current")) state)
           ((and (plist-get item :as-of) (not (plist-get item :live))) "copy")
@@ -411,6 +409,11 @@ A buffer without a file must exist, and is followed as a whole."
   (and (plist-get item :as-of)
        (or (contexture-list--copy-p item)
            (member (contexture-list--state item) '("changed" "gone" "copy" "remote")))))
+
+(defun contexture-list--state-width (item)
+  "Return how many columns the state of ITEM takes, with its date and a space."
+  (+ 1 (length (contexture-list--state item))
+     (if (contexture-list--dated-p item) (length " 2000-01-01") 0)))
 
 (defun contexture-list--kind (item)
   "Return a phrase for ITEM's type and origin."
@@ -449,14 +452,14 @@ A symbol comes first, since a narrow column may cut the rest."
 
 ;;;; Columns
 
-(defun contexture-list--format (width &optional dated sent)
+(defun contexture-list--format (width &optional states sent)
   "Return the columns for a window of WIDTH; the source gets what is left.
-With DATED, the column of states has room for a date; with SENT, there is
-a column for what agents have.
+STATES is the width of the longest state; with SENT, there is a column
+for what agents have.
 Each column has room for its heading and an arrow; the column of types
 has room for the longest type if possible."
   (let ((types (if (< width 90) 13 17))
-        (states (if dated 16 7))
+        (states (max 7 (or states 0)))
         (sents (and sent `(("Sent" ,contexture-list--sent-width t)))))
     (vconcat `(("" 1 nil)
                ("Type" ,types t)
@@ -651,8 +654,8 @@ pair of id and line.")
   "Table of what agents have, if the items have a column for it, or nil.
 It is the value of `contexture-agents--table'.")
 
-(defvar-local contexture-list--dated nil
-  "Non-nil if the columns have room for the dates of states.")
+(defvar-local contexture-list--states nil
+  "Width of the longest state, for which the columns have room.")
 
 (defvar-local contexture-list--filters nil
   "Filters on the items shown, an alist from a kind to its value.")
@@ -772,18 +775,19 @@ removes them)"))
 (defun contexture-list--draw-heading ()
   "Draw the column headings on the first line, if they changed."
   (let ((width (window-width (get-buffer-window nil t)))
-        (dated (and (cl-some #'contexture-list--dated-p contexture-list--items) t))
+        (states (cl-loop for item in contexture-list--items
+                         maximize (contexture-list--state-width item)))
         (sent (and contexture-agents--table
                    (cl-some (lambda (item)
                               (gethash (plist-get item :id) contexture-agents--table))
                             contexture-list--items)
                    contexture-agents--table)))
     (unless (and (eql width contexture-list--width)
-                 (eq dated contexture-list--dated)
+                 (eql states contexture-list--states)
                  (eq (null sent) (null contexture-list--sent)))
       (setq contexture-list--width width
-            contexture-list--dated dated
-            tabulated-list-format (contexture-list--format width dated sent)))
+            contexture-list--states states
+            tabulated-list-format (contexture-list--format width states sent)))
     (setq contexture-list--sent sent))
   (let ((heading (contexture-list--heading tabulated-list-format
                                            tabulated-list-sort-key))

@@ -367,13 +367,13 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                                         (gethash manager contexture--labels manager))
                                       (plist-get item :id)
                                       (contexture--count (or (plist-get item :tokens) 0) "token")
-                                      (contexture-marks--state item))))
+                                      (contexture--item-state item))))
     (overlay-put overlay 'before-string (and taken glyph))
     (overlay-put overlay 'line-prefix (and (not taken) glyph))))
 
 (defun contexture-marks--glyph (item)
   "Return the string that shows ITEM's mark beside the text."
-  (let ((face (if (member (contexture-marks--state item) '("changed" "gone"))
+  (let ((face (if (member (contexture--item-state item) '("changed" "gone"))
                   'contexture-mark-changed
                 'contexture-mark)))
     (concat
@@ -384,12 +384,6 @@ reuse OVERLAY if it is non-nil and ITEM's lines are still the same."
                    (list '(margin left-margin)
                          (propertize (if (char-displayable-p ?┃) "┃" "|")
                                      'face face)))))))
-
-(defun contexture-marks--state (item)
-  "Return the word for the state of ITEM."
-  (contexture--item-state (or (plist-get item :state) :fresh)
-                          (plist-get item :metadata)
-                          (plist-get item :timestamp)))
 
 (defun contexture-marks--eldoc (&rest _)
   "Return the help text for the items on point's line, or nil."

@@ -2169,26 +2169,27 @@ A file is relative to its project, if it is in one."
   "Files with items that changed on disk under unsaved edits.
 Each is (NAME . MANAGERS), with the contexts that have the items.")
 
-(defun contexture--item-state (state metadata timestamp)
-  "Return the word for the STATE of an item, as users see it.
-METADATA is the item's, and TIMESTAMP the time when it was added.  The word
-is not the server's STATE for text that was never saved, which cannot match
+(defun contexture--item-state (item)
+  "Return the word for the state of ITEM, as users see it.
+The word is not the server's for text that was never saved, which cannot match
 its file, for a file that changed under unsaved edits, and for files on other
 machines, at which the server cannot look."
-  (cond ((contexture--remote-p (or (plist-get metadata :filename) ""))
-         (if (plist-get metadata :stale) "changed" "remote"))
-        ((contexture--conflict-p metadata) "changed")
-        ;; The server also reports stale for a file that was written just before.
-        ((if (plist-get metadata :unsaved) ; a live item
-             (and (eq state :fresh) (plist-get metadata :modified))
-           (and (memq state '(:fresh :stale))
-                (contexture--item-unsaved-p metadata timestamp)))
-         "unsaved")
-        (t (pcase state
-             (:fresh "current")
-             (:stale "changed")
-             (:missing "gone")
-             (_ (contexture--name state))))))
+  (let ((state (or (plist-get item :state) :fresh))
+        (metadata (plist-get item :metadata)))
+    (cond ((contexture--remote-p (or (plist-get metadata :filename) ""))
+           (if (plist-get metadata :stale) "changed" "remote"))
+          ((contexture--conflict-p item) "changed")
+          ;; The server also reports stale for a file that was written just before.
+          ((if (plist-get metadata :unsaved) ; a live item
+               (and (eq state :fresh) (plist-get metadata :modified))
+             (and (memq state '(:fresh :stale))
+                  (contexture--item-unsaved-p metadata (plist-get item :timestamp))))
+           "unsaved")
+          (t (pcase state
+               (:fresh "current")
+               (:stale "changed")
+               (:missing "gone")
+               (_ (contexture--name state)))))))
 
 (defun contexture--part-name (part)
   "Return the words for PART, a keyword for a part of what is sent."
@@ -2205,9 +2206,11 @@ machines, at which the server cannot look."
     (:grounding "memories")
     (_ (contexture--name part))))
 
-(defun contexture--conflict-p (metadata)
-  "Return non-nil if the file in METADATA changed on disk under unsaved edits."
-  (assoc (plist-get metadata :filename) contexture--conflicts))
+(defun contexture--conflict-p (item)
+  "Return non-nil if ITEM's file changed on disk under unsaved edits.
+A copy follows no file."
+  (and (plist-get item :live)
+       (assoc (plist-get (plist-get item :metadata) :filename) contexture--conflicts)))
 
 (defun contexture--item-unsaved-p (metadata timestamp)
   "Return non-nil if the item with METADATA is text that was never saved.

@@ -553,16 +553,23 @@
 
 (ert-deftest contexture-list-has-room-for-the-dates-of-states ()
   (dolist (width '(80 96 200))
-    (let* ((columns (contexture-list--format width t))
-           (item '(:id "ctx-1" :type :code :state :fresh :tokens 12345 :as-of 1893456000
-                   :metadata (:filename "/a/long/name/of/a/file/that/does/not/fit.el"
-                              :start-line 10000 :end-line 20000 :origin :region)))
-           (line (contexture-list--line (contexture-list--row item 9999999) columns
-                                        (contexture-list--template columns)))
-           (place (string-match "copy" line)))
-      (should (contexture-list--dated-p item))
-      (should (string-prefix-p "copy 20" (get-text-property place 'display line)))
-      (should (<= (+ place (length "copy 2030-01-01")) width))))
+    (pcase-dolist (`(,word ,state ,file) '(("copy" :fresh "/a/long/name/of/a/file.el")
+                                           ("changed" :stale "/a/long/name/of/a/file.el")
+                                           ("gone" :missing "/a/long/name/of/a/file.el")
+                                           ("remote" :fresh "/ssh:there:/a/name/of/a/file.el")))
+      (let* ((sent (and (> width 80) (make-hash-table :test #'equal)))
+             (item `(:id "ctx-1" :type :code :state ,state :tokens 12345 :as-of 1893456000
+                     :metadata (:filename ,file :start-line 10000 :end-line 20000
+                                :origin :region)))
+             (columns (contexture-list--format width (contexture-list--state-width item)
+                                               sent))
+             (line (contexture-list--line (contexture-list--row item 9999999 sent) columns
+                                          (contexture-list--template columns)))
+             (place (string-match word line))
+             (shown (get-text-property place 'display line)))
+        (should (contexture-list--dated-p item))
+        (should (string-prefix-p (concat word " 20") shown))
+        (should (< (+ place (string-width shown)) width)))))
   (dolist (item '((:as-of 1893456000 :live t :state :fresh :metadata (:origin :region))
                   (:state :stale :metadata (:origin :region))))
     (should-not (contexture-list--dated-p item))))
@@ -574,6 +581,9 @@
     (let ((item `(:id "ctx-1" :type :error :state :fresh :tokens 1 :as-of 1893456000
                   :metadata (:filename "/a/b.c" :start-line 1 :end-line 1 :origin ,origin))))
       (should (equal "copy" (contexture-list--state item)))
+      ;; A file that changes under unsaved edits changes no copy.
+      (let ((contexture--conflicts '(("/a/b.c"))))
+        (should (equal "copy" (contexture-list--state item))))
       (should (contexture-list--dated-p item)))))
 
 (ert-deftest contexture-list-refresh-finds-text-that-moved ()
@@ -691,7 +701,8 @@
             (contexture-sets--here-p item)
             (contexture-list-item--display item)
             (contexture-conversation--item-name item)
-            (contexture--item-state :stale (plist-get item :metadata) 0))
+            (contexture--item-state `(:state :stale :timestamp 0
+                                       :metadata ,(plist-get item :metadata))))
           (contexture-list "m")
           (llm-ert-wait-for (buffer-local-value 'contexture-list--loaded
                                                 (get-buffer contexture-list-buffer)))

@@ -229,8 +229,9 @@ Those that only complete names may be called: they do not connect."
     (describe-item . ,(lambda (name)
                         (let ((metadata (contexture-outside-tests--metadata name)))
                           (contexture--description metadata)
-                          (contexture--item-state :stale metadata 0)
-                          (contexture--item-state :fresh `(:unsaved t ,@metadata) 0)
+                          (contexture--item-state `(:state :stale :metadata ,metadata :timestamp 0))
+                          (contexture--item-state
+                           `(:state :fresh :metadata (:unsaved t ,@metadata)))
                           (contexture-list-item--mode metadata)
                           (contexture-conversation--item-name (list :metadata metadata)))))
     (map . ,(lambda (name)
