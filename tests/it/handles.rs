@@ -364,20 +364,50 @@ async fn a_turn_that_is_dropped_anywhere_leaves_a_usable_conversation() {
     }
 }
 
+/// Polls a future at most `times` times, and drops it.
+async fn polled(future: impl Future, times: usize) {
+    let (mut future, mut left) = (Box::pin(future), times);
+    let poll = |context: &mut std::task::Context<'_>| match left {
+        0 => std::task::Poll::Ready(()),
+        _ => {
+            left -= 1;
+            context.waker().wake_by_ref();
+            future.as_mut().poll(context).map(drop)
+        }
+    };
+    std::future::poll_fn(poll).await;
+}
+
+#[tokio::test]
+async fn a_turn_whose_calls_are_dropped_leaves_a_usable_conversation() {
+    for times in 0..40 {
+        for call in ["next", "reply", "cancel", "chat"] {
+            let conversation = with_tool(CALLING, |_| async {
+                tokio::task::yield_now().await;
+                Ok("worked".to_owned())
+            })
+            .await;
+            let turn = conversation.chat("go");
+            match call {
+                "next" => {
+                    let mut stream = turn.stream();
+                    polled(stream.next(), times).await;
+                    // Only the call was dropped, and not the turn.
+                    assert_eq!(stream.reply().await.unwrap().text, "done", "{times}");
+                }
+                "reply" => polled(turn.stream().reply(), times).await,
+                "cancel" => polled(turn.stream().cancel(), times).await,
+                _ => polled(turn.into_future(), times).await,
+            }
+            let reply = conversation.chat("again").await.unwrap();
+            assert!(["done", ""].contains(&&*reply.text), "{call}, {times}: {reply:?}");
+            assert_eq!(words(&conversation).await.last().map(String::as_str), Some("done"));
+        }
+    }
+}
+
 #[tokio::test]
 async fn other_calls_that_are_dropped_leave_a_usable_conversation() {
-    async fn polled(future: impl Future, times: usize) {
-        let (mut future, mut left) = (Box::pin(future), times);
-        let poll = |context: &mut std::task::Context<'_>| match left {
-            0 => std::task::Poll::Ready(()),
-            _ => {
-                left -= 1;
-                context.waker().wake_by_ref();
-                future.as_mut().poll(context).map(drop)
-            }
-        };
-        std::future::poll_fn(poll).await;
-    }
     let folder = tempfile::tempdir().unwrap();
     for times in 0..30 {
         polled(builder("a", OK).state_folder(folder.path()).open(), times).await;
