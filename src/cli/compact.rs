@@ -151,7 +151,7 @@ fn as_text(window: &Window, history: &History<'_>) -> String {
         }
         text.push('\n');
     }
-    let _ = writeln!(text, "── Left out (--read ID shows it as it was)");
+    let _ = writeln!(text, "── Left out, whole or in part (--read ID shows it as it was)");
     for run in left_out(&window.report) {
         let Run { label, before, after, reason, .. } = run;
         let left = counted(before - after.min(before), "token");

@@ -335,7 +335,7 @@ fn a_recording_is_compacted_with_a_receipt() {
     let left_out = shown["left-out"].as_array().unwrap();
     assert!(left_out.iter().all(|run| run["reason"] != "" && run["tokens"].as_u64() > Some(0)));
     let text = home.succeed(&["compact", &file, "--max-tokens", "2000"]);
-    assert!(text.contains("── Left out (") && text.contains("[msg-"), "{text}");
+    assert!(text.contains("── Left out, whole or in part (") && text.contains("[msg-"), "{text}");
 
     assert_eq!(home.succeed(&["compact", &file, "--read", "msg-3"]), "port = 5433");
     let wrong = home.fail(&["compact", &file, "--read", "msg-44"]);

@@ -93,7 +93,7 @@ impl<'h> Choice<'_, 'h> {
                 (Fate::Dropped, "no room for all of it; a note has its lines about the work")
             }
             false if is_folded => (Fate::Dropped, "summarized, and no room for it"),
-            false => (Fate::Dropped, "no room, and what it names stands elsewhere"),
+            false => (Fate::Dropped, "no room for it"),
         };
         Verdict { fate, reason: unit.kept.map_or(reason, KeptReason::reason), score: None }
     }

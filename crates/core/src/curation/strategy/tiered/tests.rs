@@ -191,6 +191,26 @@ fn a_summary_takes_away_nothing_that_fits() {
     assert_eq!(projection.verdicts[2].reason, "summarized, and no room for it");
 }
 
+/// There may be no room for the names of what is left out, so the reason does not say that they
+/// stand elsewhere.
+#[test]
+fn the_reason_claims_nothing_of_names_that_stand_nowhere() {
+    let mut log = run(12, 100);
+    let lines: Vec<String> =
+        (0..40).map(|at| format!("the file has read_part_{at} here")).collect();
+    log[3] = message(4, "t<1", &lines.join("\n"));
+    for index in (5..25).step_by(2) {
+        log[index] = message(index as u64 + 1, "t<1", &format!("it calls write_part_{index}()\n"));
+    }
+    let measure = measure();
+    let history = History::new(log.iter().collect(), &measure);
+    let projection = Tiered.project(&history, &Aim { budget: 120, ..Aim::default() });
+    let dropped = projection.verdicts.iter().filter(|verdict| verdict.fate == Fate::Dropped);
+    let reasons: Vec<&str> = dropped.map(|verdict| verdict.reason).collect();
+    assert!(reasons.contains(&"no room for it"), "{reasons:?}");
+    assert!(reasons.iter().all(|reason| !reason.contains("elsewhere")), "{reasons:?}");
+}
+
 #[test]
 fn windows_after_a_summary_begin_with_the_same_bytes_until_the_room_is_full() {
     let log = run(40, 100);
