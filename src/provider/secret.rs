@@ -58,8 +58,9 @@ impl Secret {
     /// ellipsis, since a server's message may repeat them. A key shorter than [`LEAST_UNLIKELY`] is
     /// replaced only where it is a separate word.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
-        let parts: HashSet<&str> = parts(&self.0).map(|(part, _)| part).collect();
-        if !parts.is_empty() {
+        if self.0.len() >= LEAST_UNLIKELY {
+            let text = &*text.replace(&*self.0, "…");
+            let parts: HashSet<&str> = parts(&self.0).map(|(part, _)| part).collect();
             let (mut hidden, mut end) = (String::with_capacity(text.len()), 0);
             for (_, at) in self::parts(text).filter(|(part, _)| parts.contains(part)) {
                 if at.start > end || end == 0 {
@@ -69,9 +70,6 @@ impl Secret {
                 end = at.end;
             }
             return hidden + &text[end..];
-        }
-        if self.0.len() >= LEAST_UNLIKELY {
-            return text.replace(&*self.0, "…");
         }
         let mut hidden = String::with_capacity(text.len());
         let mut rest = text;
@@ -104,11 +102,13 @@ impl Secret {
     }
 }
 
-/// Returns all runs of [`TOLD_PART`] characters of a text, each with its place.
+/// Returns all runs of [`TOLD_PART`] characters of a text without blanks, each with its place. What
+/// is before a blank, such as `Bearer`, is no part of a key.
 fn parts(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]).skip(TOLD_PART);
     let places = text.char_indices().map(|(at, _)| at).zip(ends);
-    places.map(|(start, end)| (&text[start..end], start..end))
+    let runs = places.map(|(start, end)| (&text[start..end], start..end));
+    runs.filter(|(run, _)| !run.contains(char::is_whitespace))
 }
 
 /// The secrets that were sent with a request, which its answer may repeat.
@@ -245,8 +245,8 @@ mod tests {
     fn a_key_is_hidden_without_the_words_before_it() {
         let sent = ["Bearer sk-123456", "sk-123"].map(|text| Secret::new(text).unwrap());
         let secrets = RequestSecrets::new(&sent);
-        assert_eq!(secrets.hidden_in("no sk-123456, no Bearer sk-123456, sk-123"), "no…, no …, …");
-        assert_eq!(secrets.hidden_in_beginning("no sk-12345"), "no…");
+        assert_eq!(secrets.hidden_in("no sk-123456, no Bearer sk-123456, sk-123"), "no …, no …, …");
+        assert_eq!(secrets.hidden_in_beginning("no sk-12345"), "no …");
         assert!(!format!("{secrets:?}").contains("sk-"));
     }
 
@@ -264,7 +264,7 @@ mod tests {
             }
         }
         let twice = format!("{key}{key}x{key}");
-        assert_eq!(secret.hidden_in(&twice), "…x…");
+        assert_eq!(secret.hidden_in(&twice), "……x…");
     }
 
     #[test]
