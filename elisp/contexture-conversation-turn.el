@@ -1253,7 +1253,8 @@ Return t when all are known.  If that fails, none of the others will be."
 
 (defun contexture-conversation--when-known (asked function)
   "Call FUNCTION with ASKED once it is known what its mentions mean.
-It is called in this buffer.  Return t if that is now, and else nil: Emacs handles input in between."
+It is called in this buffer.  Return t if that is now, and else nil:
+Emacs handles input in between."
   (if (contexture-conversation--look-up asked) (progn (funcall function asked) t)
     (let ((buffer (current-buffer)))
       (run-at-time contexture-conversation--draw-seconds nil

@@ -362,7 +362,9 @@
                         "\n```emacs-lisp\n"
                         (mapconcat #'identity (make-list 300 "(defun a () \"b\" 'c)") "\n")
                         "\n```\n" line))
-          (slices 0) (contexture--drawing-seconds 10) looks)
+          (slices 0) (contexture--drawing-seconds 10)
+          ;; A quick machine needs more than three slices, too.
+          (contexture-conversation--draw-at-once 0.002) looks)
       (dolist (sliced '(t nil))
         (with-temp-buffer
           (contexture-conversation--lay-out)
