@@ -886,13 +886,6 @@ The last form of EDITS is what follows them."
 
 ;;;; Another editor
 
-(defmacro contexture-live-tests--as-other (other &rest body)
-  "Run BODY as another editor, with the connection OTHER and no buffers."
-  (declare (indent 1) (debug t))
-  `(let ((contexture--live-off t)
-         (contexture-live--buffers nil))
-     (contexture-test-as-other-emacs ,other ,@body)))
-
 (ert-deftest contexture-live-another-editor-has-other-text ()
   (contexture-test-with-state
    (contexture-live-tests--visiting
@@ -900,7 +893,7 @@ The last form of EDITS is what follows them."
           other)
       (contexture-mode)
       (contexture-live-tests--add 3 4)
-      (contexture-live-tests--as-other other
+      (contexture-test-as-other-emacs other
         (contexture-request 'subscribe '(:topics (:text-wanted)))
         (contexture-request
          'update-items
@@ -937,7 +930,7 @@ The last form of EDITS is what follows them."
             (let ((item (contexture-live-tests--item)))
               (should (equal (contexture-test-metadata item :start-line :unsaved :stale)
                              (list 4 nil reason)))))
-        (contexture-live-tests--as-other other (contexture-disconnect)))
+        (contexture-test-as-other-emacs other (contexture-disconnect)))
       (llm-ert-wait-for
           (eq :fresh (plist-get (contexture-live-tests--item) :state)))
       (contexture-live-tests--check "third\nfourth\n" '(4 5))))))
@@ -948,7 +941,7 @@ The last form of EDITS is what follows them."
   (contexture-test-with-state
    (contexture-live-tests--visiting
     (let (other)
-      (contexture-live-tests--as-other other
+      (contexture-test-as-other-emacs other
         (contexture-request 'subscribe '(:topics (:text-wanted)))
         (contexture-request
          'add-item

@@ -68,13 +68,47 @@ Its clock goes.  It keeps nothing, unless STATE is `:state'."
     (let ((contexture-ert-server-command contexture-test-binary))
       (funcall function))))
 
+;;;; Another Emacs
+
+(defconst contexture-test--own-variables
+  '(contexture--connection contexture--emacs-number contexture--live-off
+    contexture-live--buffers contexture-notification-functions)
+  "Variables of which each Emacs has its own value.")
+
+(defvar contexture-test--away nil
+  "While another Emacs is played: the values of this one's own variables.
+Those of the other one while this one handles what its server tells it.")
+
+(defun contexture-test--change-places ()
+  "Give the values in `contexture-test--away' to the variables, and keep theirs."
+  (let ((now (mapcar #'symbol-value contexture-test--own-variables)))
+    (cl-mapc #'set contexture-test--own-variables contexture-test--away)
+    (setq contexture-test--away now)))
+
+(defun contexture-test--at-home (function receiver &rest args)
+  "Call FUNCTION with RECEIVER and ARGS as the Emacs whose connection gets something.
+RECEIVER is the connection or its process."
+  (if (or (null contexture-test--away)
+          (memq contexture--connection
+                (list receiver
+                      (and (processp receiver) (process-get receiver 'contexture-connection)))))
+      (apply function receiver args)
+    (contexture-test--change-places)
+    (unwind-protect (apply function receiver args)
+      (contexture-test--change-places))))
+
+(dolist (function '(contexture--filter contexture--drain contexture--hand-on-news))
+  (advice-add function :around #'contexture-test--at-home))
+
 (defmacro contexture-test-as-other-emacs (other &rest body)
-  "Run BODY with the connection kept in the variable OTHER."
+  "Run BODY as an Emacs without buffers, with the connection in the variable OTHER.
+What this Emacs's own server tells it meanwhile, it handles as itself."
   (declare (indent 1) (debug t))
-  `(let ((contexture--connection ,other)
-         (contexture--emacs-number "other"))
+  `(let ((contexture-test--away (list ,other "other" t nil nil)))
+     (contexture-test--change-places)
      (unwind-protect (progn ,@body)
-       (setq ,other contexture--connection))))
+       (setq ,other contexture--connection)
+       (contexture-test--change-places))))
 
 (defun contexture-test-file (name &rest lines)
   "Write LINES to the file NAME in the test's directory; return its full name."
@@ -121,17 +155,25 @@ quicker tiers leave such tests to it."
   (contexture-request
    'get-context (list :manager (or manager (contexture-adding-context)))))
 
+(defun contexture-test--settled-p ()
+  "Return non-nil if no call is unanswered and nothing is left to run."
+  (and (zerop (hash-table-count (oref (contexture-current-connection) unanswered)))
+       (not (cl-some (lambda (timer)
+                       (memq (timer--function timer)
+                             '(contexture--drain contexture--hand-on-news
+                               contexture--tell-added run-hooks)))
+                     timer-list))))
+
 (defun contexture-test-settle ()
-  "Wait until no call is unanswered and nothing is left to run."
-  (llm-ert-wait-for
-      (and (zerop (hash-table-count (oref (contexture-current-connection) unanswered)))
-           (not (cl-some (lambda (timer)
-                           (memq (timer--function timer)
-                                 '(contexture--hand-on-news
-                                   contexture--tell-added run-hooks)))
-                         timer-list))))
-  (contexture-request 'ping)
-  (accept-process-output nil 0.001))
+  "Wait until no call is unanswered and nothing is left to run.
+What the server has to tell comes before its last answer, and may lead to
+further calls."
+  (let (settled)
+    (while (not settled)
+      (llm-ert-wait-for (contexture-test--settled-p))
+      (contexture-request 'ping)
+      (accept-process-output nil 0.001)
+      (setq settled (contexture-test--settled-p)))))
 
 (defun contexture-test-only-item (&optional manager)
   "Return the one item of MANAGER, the current buffer's unless given."

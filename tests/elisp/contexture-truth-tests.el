@@ -122,14 +122,11 @@
 (defmacro contexture-truth-tests--as (connection &rest body)
   "Run BODY on CONNECTION, without buffers."
   (declare (indent 1) (debug t))
-  `(let ((contexture--live-off t)
-         (contexture-live--buffers nil)
-         (contexture-notification-functions nil))
-     ;; The hooks of this Emacs are not those of the other one.
-     (cl-letf (((symbol-function 'contexture-live--connected) #'ignore)
-               ((symbol-function 'contexture-live--disconnected) #'ignore))
-       (prog1 (contexture-test-as-other-emacs ,connection ,@body)
-         (cancel-function-timers 'contexture-live--connected)))))
+  ;; The hooks of this Emacs are not those of the other one.
+  `(cl-letf (((symbol-function 'contexture-live--connected) #'ignore)
+             ((symbol-function 'contexture-live--disconnected) #'ignore))
+     (prog1 (contexture-test-as-other-emacs ,connection ,@body)
+       (cancel-function-timers 'contexture-live--connected))))
 
 (defun contexture-truth-tests--some-buffer ()
   "Return a buffer that visits a file, or visit one."
@@ -459,6 +456,22 @@ Lines that two items share are shown once.  SENT is the value of
               collect (list 'rendered item)))))
 
 ;;;; Other editors
+
+(ert-deftest contexture-truth-this-emacs-is-itself-while-another-is-played ()
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let* ((mine (contexture-current-connection))
+           (other nil) (heard nil)
+           (contexture-notification-functions
+            (list (lambda (&rest _) (push contexture--connection heard)))))
+      (contexture--queue-news mine 'context-changed '(:manager "m"))
+      (contexture-test-as-other-emacs other
+        (contexture-request 'ping)
+        (llm-ert-wait-for heard)
+        (should-not (eq contexture--connection mine))
+        (contexture-disconnect))
+      (should (equal heard (list mine)))
+      (should (eq contexture--connection mine)))))
 
 (ert-deftest contexture-truth-an-item-gets-its-place-once-no-other-editor-has-it ()
   (let ((contexture-truth-tests--other nil)
