@@ -457,19 +457,21 @@ A symbol comes first, since a narrow column may cut the rest."
 STATES is the width of the longest state; with SENT, there is a column
 for what agents have.
 Each column has room for its heading and an arrow; the column of types
-has room for the longest type if possible."
-  (let ((types (if (< width 90) 13 17))
-        (states (max 7 (or states 0)))
-        (sents (and sent `(("Sent" ,contexture-list--sent-width t)))))
+has room for the longest type if possible.  What lacks for the states, the
+columns of types, lines and sources give, in this order."
+  (let* ((states (max 7 (or states 0)))
+         (left (- width states 24 (if sent (1+ contexture-list--sent-width) 0)))
+         (types (if (< width 90) 13 17))
+         (lack (max 0 (- (+ types 10 12) left)))
+         (types (- types (min lack 4)))
+         (lines (- 10 (min 3 (max 0 (- lack 4))))))
     (vconcat `(("" 1 nil)
                ("Type" ,types t)
-               ("Source" ,(max 12 (- width types states 34
-                                     (if sent (1+ contexture-list--sent-width) 0)))
-                t)
-               ("Lines" 10 t)
+               ("Source" ,(max 10 (- left types lines)) t)
+               ("Lines" ,lines t)
                ("Tokens" 8 t :right-align t)
                ("Age" 5 t))
-             sents
+             (and sent `(("Sent" ,contexture-list--sent-width t)))
              `(("State" ,states t)))))
 
 (defun contexture-list--template (columns)
@@ -503,7 +505,10 @@ It has the text properties that `tabulated-list-mode' needs."
                (source (aref cells 2))
                (texts (append cells nil))
                (line (progn
-                       (setf (nth 2 texts) (contexture-list--cut-source source width))
+                       (setf (nth 2 texts) (contexture-list--cut-source source width)
+                             ;; A number that lacks digits would be another one.
+                             (nth 3 texts) (truncate-string-to-width
+                                            (nth 3 texts) (cadr (aref columns 3)) nil nil t))
                        (apply #'format template texts))))
     (add-text-properties 0 (length line)
                          (list 'tabulated-list-id id 'tabulated-list-entry cells)

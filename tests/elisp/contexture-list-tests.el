@@ -552,13 +552,14 @@
       (should (eobp)))))
 
 (ert-deftest contexture-list-has-room-for-the-dates-of-states ()
-  (dolist (width '(80 96 200))
+  (pcase-dolist (`(,width . ,sent) `((80) (80 . ,(make-hash-table :test #'equal))
+                                     (96 . ,(make-hash-table :test #'equal))
+                                     (200 . ,(make-hash-table :test #'equal))))
     (pcase-dolist (`(,word ,state ,file) '(("copy" :fresh "/a/long/name/of/a/file.el")
                                            ("changed" :stale "/a/long/name/of/a/file.el")
                                            ("gone" :missing "/a/long/name/of/a/file.el")
                                            ("remote" :fresh "/ssh:there:/a/name/of/a/file.el")))
-      (let* ((sent (and (> width 80) (make-hash-table :test #'equal)))
-             (item `(:id "ctx-1" :type :code :state ,state :tokens 12345 :as-of 1893456000
+      (let* ((item `(:id "ctx-1" :type :code :state ,state :tokens 12345 :as-of 1893456000
                      :metadata (:filename ,file :start-line 10000 :end-line 20000
                                 :origin :region)))
              (columns (contexture-list--format width (contexture-list--state-width item)
@@ -569,6 +570,8 @@
              (shown (get-text-property place 'display line)))
         (should (contexture-list--dated-p item))
         (should (string-prefix-p (concat word " 20") shown))
+        (should (string-match-p (concat "10000-?2?0*" (regexp-quote (truncate-string-ellipsis)))
+                                line))
         (should (< (+ place (string-width shown)) width)))))
   (dolist (item '((:as-of 1893456000 :live t :state :fresh :metadata (:origin :region))
                   (:state :stale :metadata (:origin :region))))
