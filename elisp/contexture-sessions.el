@@ -30,7 +30,9 @@
 (declare-function customize-save-variable "cus-edit" (variable value &optional comment))
 (declare-function make-term "term" (name program &optional startfile &rest switches))
 (declare-function term-char-mode "term" ())
+(declare-function term-emulate-terminal "term" (proc str))
 (declare-function term-mode "term" ())
+(defvar term-command-function)
 
 (defgroup contexture-sessions nil
   "The list of the sessions of all agents."
@@ -669,7 +671,23 @@ conversation of Contexture's own goes on in its buffer."
            (with-current-buffer (apply #'make-term name program nil (cdr command))
              (term-mode)
              (term-char-mode)
+             (contexture-sessions--tame (get-buffer-process (current-buffer)))
              (pop-to-buffer (current-buffer)))))))
+
+(defun contexture-sessions--tame (process)
+  "Let the terminal of PROCESS, an agent, only draw what the agent prints.
+A model or a recording may have said that.  Term would visit the files and go
+to the folders that it names, on other machines as well."
+  (with-current-buffer (process-buffer process)
+    (setq-local term-command-function #'ignore)
+    (let ((folder default-directory))
+      (set-process-filter
+       process
+       (lambda (process text)
+         (unwind-protect
+             (contexture--inertly (term-emulate-terminal process text))
+           (contexture--with-live-buffer (process-buffer process)
+             (setq default-directory folder))))))))
 
 ;;; Other machines
 

@@ -1242,10 +1242,11 @@ If some were left out that could be added, a key adds them."
 Return nil if that is nothing."
   (when-let* ((root (plist-get result :root))
               (rest (cl-loop for entry in (plist-get (plist-get result :skipped) :named)
-                             when (memq (plist-get entry :reason)
-                                        contexture-tree--can-be-added)
-                             collect (contexture--inertly
-                                       (expand-file-name (plist-get entry :path) root)))))
+                             for file = (and (memq (plist-get entry :reason)
+                                                   contexture-tree--can-be-added)
+                                             (contexture--outside-file (plist-get entry :path)
+                                                                       root root))
+                             when file collect file)))
     (let ((map (make-sparse-keymap)))
       (define-key map "+" (lambda ()
                             (interactive)

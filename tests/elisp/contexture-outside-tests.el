@@ -20,6 +20,7 @@
 (require 'contexture-lisp)
 (require 'contexture-mention)
 (require 'contexture-conversations)
+(require 'contexture-sessions)
 (require 'contexture-sources)
 (require 'contexture-tools)
 (require 'contexture-tools-test-helper)
@@ -335,6 +336,15 @@ Those that only complete names may be called: they do not connect."
                         (kill-buffer buffer))))))
     (lisp-compile . ,(lambda (name)
                        (contexture-outside-tests--tool #'contexture-tools-lisp--saved name)))
+    (rest . ,(lambda (name)
+               ;; What a server says that it left out of a directory, and `+' adds.
+               (let ((contexture-tree--release nil) map)
+                 (cl-letf (((symbol-function 'set-transient-map) (lambda (it &rest _) (setq map it)))
+                           ((symbol-function 'contexture-tree--call) #'ignore))
+                   (contexture-tree--offer-rest
+                    "m" (list :root llm-ert-directory
+                              :skipped (list :named (list (list :path name :reason :hidden)))))
+                   (when map (funcall (lookup-key map "+")))))))
     (called . ,(lambda (name)
                  (let ((contexture-tools '(("read_buffer" t) ("read_buffer" agents)))
                        (contexture-tools--calls (make-hash-table)))
@@ -1066,6 +1076,35 @@ Each is (NAME . PRIMITIVES).")
          (with-current-buffer (contexture--visit-quietly file)
            (should-not (memq major-mode contexture-outside--programs))
            (kill-buffer)))))))
+
+(ert-deftest contexture-outside-terminals-only-draw-what-is-printed ()
+  "An agent prints what models and recordings say; Term would do what that asks."
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (let* ((inhibit-message t) (here default-directory)
+            (contexture-sessions-programs '(("agent" "cat" "-")))
+            (buffers nil)
+            (process (save-window-excursion
+                       (contexture-sessions--run
+                        (list :agent "agent" :agent-session "a" :folder here))
+                       (get-buffer-process "*contexture: agent a*"))))
+       (unwind-protect
+           (progn
+             (set-process-query-on-exit-flag process nil)
+             (setq buffers (buffer-list))
+             (dolist (name (append '("/etc/" "/tmp") contexture-outside-tests--names))
+               (dolist (format '("\032/%s\n" "\032\032%s:1:beg:0\n" "x\n\032\032%s:1:2:3\r\n"
+                                 "\eAnSiTc %s\n" "\eAnSiTu evil\n\eAnSiTh evil\n\eAnSiTc %s\n"
+                                 "\e]7;file://%s\a" "\e]2;%s\a"))
+                 (let ((caught (contexture-outside-tests--trapped
+                                 (ignore-errors
+                                   (funcall (process-filter process) process
+                                            (format format (string-replace "\n" "" name)))))))
+                   (with-current-buffer (process-buffer process)
+                     (should (equal (list format name caught default-directory)
+                                    (list format name nil here)))))))
+             (should (equal (length buffers) (length (buffer-list)))))
+         (kill-buffer (process-buffer process)))))))
 
 (ert-deftest contexture-outside-commands-that-change-folder-stay-on-this-machine ()
   "What a shell would not do with a command, Emacs does not do either."
