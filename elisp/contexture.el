@@ -2430,18 +2430,24 @@ SECRETS is the parameter of that name.  Signal an error if it is no text."
          (params
           (cond (buffer (contexture--capture-file buffer start end))
                 ((> size contexture--most-decoded)
-                 (contexture--user-error
-                  "%s has %s, too much to decode here; visit it and mark a part"
-                  (contexture--abbreviate file)
-                  (file-size-human-readable size 'si " " "B")))
+                 (contexture--refuse-to-decode file "%s" size))
                 (t (contexture--capture-decoded file start end)))))
     `(add-item ,@params :secrets ,(or secrets :ask))))
+
+(defun contexture--refuse-to-decode (file format size)
+  "Signal an error that FILE has SIZE bytes, too many; FORMAT takes the size."
+  (contexture--user-error "%s has %s, too much to decode here; visit it and mark a part"
+                          (contexture--abbreviate file)
+                          (format format (file-size-human-readable size 'si " " "B"))))
 
 (defun contexture--capture-decoded (file start end)
   "Return parameters of `add-item' for FILE, or its lines START to END.
 Emacs reads and decodes FILE."
   (with-temp-buffer
-    (contexture--insert-file file)
+    ;; A small file can unpack to a very long text.
+    (contexture--insert-file file (1+ contexture--most-decoded))
+    (when (> (position-bytes (point-max)) contexture--most-decoded)
+      (contexture--refuse-to-decode file "more than %s" contexture--most-decoded))
     (when (save-excursion (goto-char (point-min)) (search-forward "\0" nil t))
       (contexture--user-error "%s is a picture or other binary data, which is not sent"
                               (contexture--abbreviate file)))

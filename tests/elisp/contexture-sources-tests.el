@@ -340,6 +340,14 @@ PRIVATE KEY-----" "abc"))
       (let ((item (car (last (contexture-test-items)))))
         (should (equal "zipped\n" (plist-get item :content)))
         (should (eq :fresh (plist-get item :state))))
+      ;; A small file can unpack to a very long text.
+      (let ((large (concat llm-ert-directory "large.txt.gz")))
+        (with-temp-buffer
+          (insert (make-string (* 2 contexture--most-decoded) ?a))
+          (write-region nil nil large nil 'silent))
+        (contexture-test-message "^Nothing added .*large.txt.gz has more than 4.* too much to decode"
+          (contexture-add-file large))
+        (delete-file large))
       (let ((coding-system-for-write 'no-conversion))
         (write-region "\x89PNG\0\0" nil image nil 'silent))
       (contexture-test-message "^Nothing added .*p.png is a picture or other binary data"
