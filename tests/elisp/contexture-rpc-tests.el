@@ -247,6 +247,108 @@ done" (shell-quote-argument object)))))
         (should (zerop (hash-table-count (oref contexture--connection unanswered))))
         (should-not (contexture-request 'ping nil :timeout 100000))))))
 
+;;;; Answers of a wrong kind
+
+(defun contexture-rpc-tests--samples (schema types)
+  "Return values that fit SCHEMA, of a member of an answer; TYPES has the others."
+  (let ((of (lambda (it) (contexture-rpc-tests--samples it types)))
+        (named (plist-get schema :$ref)))
+    (if named (funcall of (plist-get types (intern (concat ":" (file-name-nondirectory named)))))
+      (append
+       (mapcan of (append (plist-get schema :anyOf) (plist-get schema :oneOf)
+                          (plist-get schema :allOf)))
+       (cl-loop
+        for type in (ensure-list (plist-get schema :type))
+        append (pcase type
+                 ("integer" (list 0 7)) ("number" (list 0 1.5)) ("boolean" (list t nil))
+                 ("null" (list nil)) ("object" (list nil '(:a 1)))
+                 ("array" (cons nil (mapcar #'list (funcall of (plist-get schema :items)))))
+                 ("string" (if (or (plist-get schema :enum) (plist-member schema :const))
+                               (list :name)
+                             (list "" "text" :name)))))))))
+
+(defun contexture-rpc-tests--members (schema function)
+  "Call FUNCTION with the name and the schema of each member in SCHEMA."
+  (when (consp schema)
+    (cl-loop for (key value) on (plist-get schema :properties) by #'cddr
+             do (funcall function (intern (string-replace "_" "-" (symbol-name key))) value)
+             (contexture-rpc-tests--members value function))
+    (dolist (key '(:items :additionalProperties))
+      (contexture-rpc-tests--members (plist-get schema key) function))
+    (dolist (key '(:anyOf :oneOf :allOf))
+      (dolist (branch (plist-get schema key))
+        (contexture-rpc-tests--members branch function)))))
+
+(ert-deftest contexture-rpc-takes-all-that-the-server-may-say ()
+  (contexture-test-with-server
+    (let* ((schema (contexture-request 'schema))
+           (types (plist-get schema :$defs))
+           (checked 0))
+      (cl-flet ((check (of)
+                  (contexture-rpc-tests--members
+                   of (lambda (key it)
+                        (when-let* ((kinds (get key 'contexture--kinds)))
+                          (dolist (sample (contexture-rpc-tests--samples it types))
+                            (cl-incf checked)
+                            (unless (contexture--fits-p sample kinds)
+                              (ert-fail (list key kinds sample)))))))))
+        (cl-loop for (_ method) on (plist-get schema :methods) by #'cddr
+                 do (check (plist-get method :result)))
+        (cl-loop for (_ news) on (plist-get schema :notifications) by #'cddr do (check news))
+        ;; Types may be of parameters, too; only what answers have has kinds.
+        (cl-loop for (name type) on types by #'cddr
+                 when (eq name :ListedItem) do (check type)))
+      (should (> checked 100)))))
+
+(defconst contexture-rpc-tests--values
+  '("text" nil 7 1.0e+INF -1.0e+INF 99999999999999999999999 t :keyword (1 . 2) (:a 1) (:a 1 . 2) (:a)
+    [1 2] ("x") (7) ((:a 1)) ((:a 1) . 2) ((:a)) (nil nil) (("a" . 1)))
+  "Values of all kinds, and of none.")
+
+(ert-deftest contexture-rpc-finds-each-value-of-a-wrong-kind ()
+  (let ((found 0))
+    (pcase-dolist (`(,kinds . ,keys) contexture--kinds)
+      (dolist (key keys)
+        (dolist (value contexture-rpc-tests--values)
+          (let ((wrong (not (contexture--fits-p value kinds))))
+            (dolist (data (list (list key value) (list :unknown (list (list :ok 1 key value)))
+                                (list (list key value) '(:ok 1))))
+              (should (equal (contexture--misfit data) (and wrong (list key value)))))
+            (when wrong (cl-incf found))))))
+    (should (> found 1000)))
+  ;; What clients say of their items may be anything.
+  (should-not (contexture--misfit '(:items ((:id "ctx-1" :metadata (:start-line "x" :label 7)))))))
+
+(ert-deftest contexture-rpc-says-which-answer-has-a-wrong-kind ()
+  "The call ends with an error in words; no command sees the answer."
+  (contexture-test-with-server
+    (contexture-request 'ping)
+    (let (answer)
+      (cl-letf* ((decode (symbol-function 'contexture--decode))
+                 ((symbol-function 'contexture--decode)
+                  (lambda (line) (append (list :id (plist-get (funcall decode line) :id)) answer))))
+        (dolist (value '("text" 7 t :keyword (1 . 2) [1 2] ("x") ((:messages "x")) ((:session 7))
+                         (:sessions t) (:a . 1)))
+          (dolist (given (list (list :result value) (list :error value)))
+            (unless (equal given '(:result nil))
+              (setq answer given)
+              (let ((problem (should-error (contexture-request 'list-sessions)
+                                           :type 'contexture-error)))
+                (should (string-match-p
+                         "answer to list-sessions cannot be used: .* M-x contexture-doctor"
+                         (cadr problem)))))))
+        (setq answer '(:result ((:session "a" :id "ses-1" :updated 1))))
+        (should (contexture-request 'list-sessions))))))
+
+(ert-deftest contexture-rpc-says-what-could-not-be-used ()
+  "An answer can lack what is wanted; the message is for people."
+  (let ((debug-on-error nil))
+    (pcase-dolist (`(,function . ,text)
+                   `((,(lambda (it) (+ 1 it)) . "said by list-items cannot be used .*contexture-doctor")
+                     (,(lambda (_) (user-error "Nothing here")) . "^Contexture: Nothing here$")))
+      (contexture-test-message text
+        (contexture--use 'list-items function nil)))))
+
 ;;;; Starting and finding
 
 (ert-deftest contexture-rpc-loading-changes-nothing ()
