@@ -951,7 +951,11 @@ current buffer."
   :group 'contexture-conversation)
 
 (defvar-local contexture-conversation--items-timer nil
-  "Timer that will fetch the items of the context, or nil.")
+  "Timer that will fetch the items of the context, or has done so, or nil.
+It is nil after the pause that follows the answer.")
+
+(defvar-local contexture-conversation--items-again nil
+  "Non-nil if the items have changed since they were last asked for.")
 
 (defvar contexture-conversation-mode-map
   (let ((map (make-sparse-keymap)))
@@ -1466,14 +1470,7 @@ This is a value of `filter-buffer-substring-function'."
                  (contexture-conversation--tell-of-others
                   (contexture--name (plist-get params :method))
                   (concat "the items of " (contexture--label (plist-get params :manager)))))
-               (unless contexture-conversation--items-timer
-                 (let ((buffer (current-buffer)))
-                   (setq contexture-conversation--items-timer
-                         (run-at-time 0.05 nil
-                                      (lambda ()
-                                        (contexture--with-live-buffer buffer
-                                          (setq contexture-conversation--items-timer nil)
-                                          (contexture-conversation--fetch-items)))))))))
+               (contexture-conversation--items-changed)))
             ((not (if-let* ((id (plist-get params :session-id)))
                       (equal id (contexture-conversation--session-id))
                     (equal (plist-get params :session)
@@ -1525,14 +1522,48 @@ Changes made in this buffer are shown already."
          method (concat "conversation " (plist-get contexture-conversation--session :session))))
       (contexture-conversation-redraw))))
 
-(defun contexture-conversation--fetch-items ()
-  "Fetch the items of this conversation's context, and show them."
-  (contexture-conversation--request
-   'list-items (append (contexture--context-params (contexture-conversation--managers)) '(:brief t))
-   (lambda (items)
-     (setq contexture-conversation--items items)
-     (contexture-conversation--draw-context))
-   #'ignore))
+(defun contexture-conversation--fetch-items (&optional then)
+  "Fetch the items of this conversation's context, and show them; then call THEN."
+  (let ((then (or then #'ignore)))
+    (contexture-conversation--request
+     'list-items (append (contexture--context-params (contexture-conversation--managers))
+                         '(:brief t))
+     (lambda (items)
+       (setq contexture-conversation--items items)
+       (unwind-protect (contexture-conversation--draw-context)
+         (funcall then)))
+     (lambda (_) (funcall then)))))
+
+(defconst contexture-conversation--items-pause 0.5
+  "Minimum number of seconds between an answer with the items and the next call.
+Others may change them much more often.")
+
+(defun contexture-conversation--items-changed ()
+  "Fetch the items of this conversation soon, since they have changed.
+If they are being fetched, or were just before, do so after a pause."
+  (if contexture-conversation--items-timer
+      (setq contexture-conversation--items-again t)
+    (setq contexture-conversation--items-timer
+          (run-at-time 0.05 nil #'contexture-conversation--fetch-items-once
+                       (current-buffer)))))
+
+(defun contexture-conversation--fetch-items-once (buffer)
+  "Fetch the items of the conversation of BUFFER, and pause after the answer."
+  (contexture--with-live-buffer buffer
+    (setq contexture-conversation--items-again nil)
+    (contexture-conversation--fetch-items
+     (lambda ()
+       (contexture--with-live-buffer buffer
+         (setq contexture-conversation--items-timer
+               (run-at-time contexture-conversation--items-pause nil
+                            #'contexture-conversation--items-paused buffer)))))))
+
+(defun contexture-conversation--items-paused (buffer)
+  "Fetch the items of the conversation of BUFFER if they changed in the pause."
+  (contexture--with-live-buffer buffer
+    (setq contexture-conversation--items-timer nil)
+    (when contexture-conversation--items-again
+      (contexture-conversation--items-changed))))
 
 (defun contexture-conversation--resized (window)
   "Redraw the line above the prompt in the buffer of WINDOW for its width.

@@ -832,5 +832,35 @@ no file and no symbol known here matches @nix; it is only text"
     (contexture-conversation-test-wait)
     (should-not (string-search "notes.txt" (contexture-conversation-test-context)))))
 
+(ert-deftest contexture-conversation-asks-for-items-that-change-all-the-time-now-and-then ()
+  (contexture-conversation-test-with nil
+    (let ((contexture-conversation--items-pause 0.3) (asked 0) answer
+          (change (list :manager (car (ensure-list (contexture-conversation--managers)))
+                        :method :add-item :own t)))
+      (contexture-test-settle)
+      (llm-ert-wait-for (null contexture-conversation--items-timer))
+      (cl-letf (((symbol-function 'contexture-conversation--request)
+                 (lambda (_ _ success &optional _) (cl-incf asked) (setq answer success))))
+        (cl-flet ((changes (seconds)
+                    (let ((end (+ (float-time) seconds)))
+                      (while (< (float-time) end)
+                        (contexture-conversation--changed 'context-changed change)
+                        (accept-process-output nil 0.01)))))
+          ;; Without an answer, there is one call.
+          (changes 0.5)
+          (should (= asked 1))
+          ;; After one, the next call comes when the pause is over.
+          (funcall answer nil)
+          (changes 0.2)
+          (should (= asked 1))
+          (llm-ert-wait-for (= asked 2))
+          ;; When nothing changes any more, nothing is asked, and the next change is seen soon.
+          (setq contexture-conversation--items-again nil)
+          (funcall answer nil)
+          (llm-ert-wait-for (null contexture-conversation--items-timer))
+          (should (= asked 2))
+          (contexture-conversation--changed 'context-changed change)
+          (llm-ert-wait-for (= asked 3)))))))
+
 (provide 'contexture-conversation-tests)
 ;;; contexture-conversation-tests.el ends here
