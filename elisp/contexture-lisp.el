@@ -94,6 +94,7 @@ It is compiled in the Lisp that SLIME or SLY is connected to."
   (current nil :documentation "Function returning this buffer's connection, or nil.")
   (type nil :documentation "Function returning the kind of Lisp at a connection.")
   (version nil :documentation "Function returning the version of the Lisp at a connection.")
+  (pid nil :documentation "Function returning the number of the process at a connection.")
   (send nil :documentation "Function evaluating a form: \
 (CONNECTION FORM PACKAGE THREAD CONTINUATION).")
   (package nil :documentation "Function returning the package at point, or that of a connection.")
@@ -129,6 +130,7 @@ the same functions and variables but for the beginning of their names."
      :current (its 'current-connection)
      :type (its 'lisp-implementation-type)
      :version (its 'lisp-implementation-version)
+     :pid (its 'pid)
      :send (lambda (connection form package thread continuation)
              (funcall (its 'dispatch-event)
                       (list :emacs-rex form package thread continuation)

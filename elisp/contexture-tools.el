@@ -91,10 +91,10 @@
   "A call of TOOL with the arguments VALUES.
 NUMBER is what the server calls it.  PROJECT is the folder of the project of
 the conversation or agent that makes it, or nil.  AGENT is the name of that
-agent, or nil if the call is made in a conversation.  TIMER, if non-nil, will
-run it.  CANCEL, a function or nil, ends it while it runs, or withdraws the
+agent, or nil if the call is made in a conversation.  TOUCHES is what the
+user was told that it can affect.  TIMER, if non-nil, will run it.  CANCEL, a function or nil, ends it while it runs, or withdraws the
 question whether it may run."
-  number tool values project agent timer cancel)
+  number tool values project agent touches timer cancel)
 
 (defvar contexture-tool-project nil
   "Folder of the project of the conversation or agent that calls a tool.
@@ -112,6 +112,10 @@ The server shows a model at most as many bytes.")
 
 (defvar contexture-tools--calls (make-hash-table)
   "Hash table from the number of each call without a result to the call.")
+
+(defvar contexture-tools--told-touches nil
+  "Alist from names of tools to what they touch, as the server has it.
+Users are asked about calls in these words.")
 
 (defvar contexture-tools--timer nil
   "Timer that will tell the server which tools are on, or nil.")
@@ -300,6 +304,7 @@ If ENTRY is nil, remove all entries.  This lasts until Emacs ends."
 (defun contexture-tools--connected (connection)
   "Tell the server of CONNECTION, just reached, which tools are on.
 End the calls that an earlier server made."
+  (setq contexture-tools--told-touches nil)
   (contexture-tools--drop-all)
   (contexture-tools--tell connection))
 
@@ -316,14 +321,19 @@ End the calls that an earlier server made."
       (contexture-watch #'contexture-tools--told)
     (contexture-unwatch #'contexture-tools--told))
   (add-hook 'contexture-disconnected-hook #'contexture-tools--drop-all)
-  (let ((contexture--own-call t))
+  (let ((contexture--own-call t)
+        (tools (cl-loop for tool in (reverse contexture-tools--defined)
+                        for places = (contexture-tools--places tool)
+                        when places
+                        collect (contexture-tools--params tool places))))
     (contexture--call
-     connection 'register-tools
-     (list :tools (cl-loop for tool in (reverse contexture-tools--defined)
-                           for places = (contexture-tools--places tool)
-                           when places
-                           collect (contexture-tools--params tool places)))
-     #'ignore (apply-partially #'contexture--later #'contexture-show-error))))
+     connection 'register-tools (list :tools tools)
+     ;; What the server called before knew of the earlier ones.
+     (lambda (_)
+       (setq contexture-tools--told-touches
+             (cl-loop for tool in tools
+                      collect (cons (plist-get tool :name) (plist-get tool :touches)))))
+     (apply-partially #'contexture--later #'contexture-show-error))))
 
 (defun contexture-tools--params (tool places)
   "Return the description of TOOL, which is on in PLACES, for the server."
@@ -344,7 +354,16 @@ End the calls that an earlier server made."
 (defun contexture-tools--touches (tool)
   "Return a phrase for what a call of TOOL can affect, or nil."
   (let ((touches (contexture-tools--tool-touches tool)))
-    (if (functionp touches) (funcall touches) touches)))
+    (if (functionp touches)
+        (with-temp-buffer (funcall touches)) ; where calls run, too
+      touches)))
+
+(defun contexture-tools--check-touches (tool touches)
+  "Signal an error unless a call of TOOL can affect TOUCHES, as the user was told."
+  (unless (equal touches (contexture-tools--touches tool))
+    (contexture-tools--changed)
+    (error "%s now reaches other things than the user was told of; call it again"
+           (contexture-tools--tool-name tool))))
 
 (defun contexture-tools--folders (kind places)
   "Return the folders of those of PLACES that are of KIND.
@@ -391,6 +410,10 @@ may have secrets, ask the user first."
     (condition-case problem
         (if (not (and tool (contexture-tools--onp tool agent project)))
             (error "The user has turned this tool off")
+          (when (and (eq (contexture-tools--tool-effect tool) :changes) (null agent))
+            (contexture-tools--check-touches
+             tool (cdr (assoc (contexture-tools--tool-name tool)
+                              contexture-tools--told-touches))))
           (let ((call (contexture-tools--make-call
                        :number number :tool tool :project project
                        :agent agent
@@ -491,7 +514,9 @@ See Info node `(contexture)Deciding'.
 (defun contexture-tools--ask (call)
   "Ask the user, in a buffer, whether CALL may be made.
 The selected window stays selected."
-  (setf (contexture-tools--call-timer call) nil)
+  (setf (contexture-tools--call-timer call) nil
+        (contexture-tools--call-touches call)
+        (contexture-tools--touches (contexture-tools--call-tool call)))
   (let ((buffer (generate-new-buffer "*contexture: question*"))
         (tool (contexture-tools--tool-name (contexture-tools--call-tool call))))
     (with-current-buffer buffer
@@ -516,7 +541,7 @@ The selected window stays selected."
 (defun contexture-tools--question (call)
   "Return the text of the question about CALL, with its arguments in full."
   (let* ((tool (contexture-tools--call-tool call))
-         (touches (contexture-tools--touches tool)))
+         (touches (contexture-tools--call-touches call)))
     (concat (propertize
              (format "%s wants to call %s in %s.\n"
                      (contexture--visible (contexture-tools--caller call))
@@ -547,7 +572,11 @@ The selected window stays selected."
   (let ((call (contexture-tools--take-question)))
     (setf (contexture-tools--call-cancel call) nil)
     (contexture-tools--close-question)
-    (contexture-tools--run call)))
+    (condition-case problem
+        (progn (contexture-tools--check-touches (contexture-tools--call-tool call)
+                                                (contexture-tools--call-touches call))
+               (contexture-tools--run call))
+      (error (contexture-tools--finish call :error (error-message-string problem))))))
 
 (defun contexture-tools-refuse ()
   "Refuse the call that this buffer asks about."
@@ -1806,8 +1835,6 @@ the call after SECONDS.  Return a function that stops it."
       (error "An argument has something that is not a Unicode character")))
   (let* ((client (or (car (contexture-lisp--clients))
                      (error "Neither SLIME nor SLY is connected to a Lisp")))
-         (_ (unless (equal (cadr arguments) "LOOK")
-              (contexture-tools-lisp--check client)))
          (call (contexture-tools-lisp--make-call
                 :number (cl-incf contexture-tools-lisp--last) :arguments arguments
                 :client client :connection (contexture-lisp--connection client)
@@ -1942,27 +1969,18 @@ WHY is a sentence, without a full stop, that says why."
       (contexture--later #'contexture-tools-lisp--finish
                          call nil "The connection to the Lisp closed before it answered"))))
 
-;;;; Which Lisp the user was asked about
-
-(defvar contexture-tools-lisp--told nil
-  "Connection to the Lisp that the user is told of in questions, or nil.")
+;;;; Which Lisp the user is asked about
 
 (defun contexture-tools-lisp--touches ()
-  "Return a phrase for what a call can affect, which names the Lisp."
-  (let ((client (car (contexture-lisp--clients))))
-    (setq contexture-tools-lisp--told (and client (contexture-lisp--connection client)))
-    (if (null client) "all that the Lisp can"
-      (format "all that the Lisp can: %s, %s"
-              (contexture-lisp--implementation client contexture-tools-lisp--told)
-              (process-name contexture-tools-lisp--told)))))
-
-(defun contexture-tools-lisp--check (client)
-  "Signal an error unless the user was told of the Lisp that CLIENT now uses."
-  (unless (or (null contexture-tools-lisp--told)
-              (eq contexture-tools-lisp--told (contexture-lisp--connection client)))
-    (contexture-tools-lisp--touches)
-    (contexture-tools--changed)
-    (error "Another Lisp is in use than the one that the user was told of; call again")))
+  "Return a phrase for what a call can affect, which names the Lisp.
+Another image has another phrase, even if it takes the place of the first."
+  (if-let* ((client (car (contexture-lisp--clients)))
+            (connection (contexture-lisp--connection client)))
+      (format "all that the Lisp can: %s, %s, process %s"
+              (contexture-lisp--implementation client connection)
+              (process-name connection)
+              (contexture-lisp--ask client 'pid connection))
+    "all that the Lisp can"))
 
 ;;;; What the tools do
 

@@ -365,8 +365,10 @@ Return what came of it, and each condition and each failure of FiveAM as a text.
 ;; off. What is found is printed, and that
 ;; calls methods that the image has: PRINT-OBJECT and functions of *PRINT-PPRINT-DISPATCH*,
 ;; DESCRIBE-OBJECT, DOCUMENTATION, EMACS-INSPECT, accessors of conditions, and readers of slots by
-;; way of SLOT-VALUE-USING-CLASS. A model can have defined such a method only by LISP_EVALUATE or
-;; LISP_COMPILE, for which the user was asked.
+;; way of SLOT-VALUE-USING-CLASS. The inspector asks of a symbol whether it is a type, and DESCRIBE
+;; of a function what types it takes: both call the expander of a DEFTYPE, with no arguments of a
+;; model. A model can have defined such a method or expander only by LISP_EVALUATE or LISP_COMPILE,
+;; for which the user was asked.
 
 ;; Runs nothing of a model's: it calls PARSE-SYMBOL only.
 (defun named (name)

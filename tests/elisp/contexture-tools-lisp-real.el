@@ -16,7 +16,7 @@
 (defmacro contexture-tools-lisp-real-with (&rest body)
   "Run BODY in a project, with SBCL connected."
   (declare (indent 0) (debug t))
-  `(let ((contexture-tools-lisp--told nil))
+  `(progn
      (contexture-lisp-real-connection)
      (contexture-test-in-directory
       (lambda () ,@body (contexture-lisp-real-settle)))
@@ -26,7 +26,7 @@
 (defmacro contexture-tools-lisp-real-with-model (answers &rest body)
   "Run BODY with a model that says ANSWERS, in a project, with SBCL connected."
   (declare (indent 1) (debug t))
-  `(let ((contexture-tools-lisp--told nil))
+  `(progn
      (contexture-lisp-real-connection)
      (contexture-tools-test-with ,answers ,@body (contexture-lisp-real-settle))))
 
@@ -531,14 +531,18 @@ Return what the model is told, and how many items the failures became."
     (should (equal (contexture-tools-lisp-real-evaluate "(find-symbol \"NEVER-SEEN-1\" :cl-user)")
                    "=> NIL\n=> NIL"))))
 
-(ert-deftest contexture-tools-lisp-real-names-the-lisp-and-takes-no-other ()
+(ert-deftest contexture-tools-lisp-real-names-each-image ()
+  "An image that takes the place of another has another name in questions."
   (contexture-tools-lisp-real-with
-    (should (string-match-p "SBCL" (contexture-tools-lisp--touches)))
-    (should (equal (contexture-tools-lisp-real-evaluate "1") "=> 1"))
-    (setq contexture-tools-lisp--told 'another)
-    (should-error (contexture-tools-lisp-real-evaluate "2"))
-    ;; The next question names the Lisp in use.
-    (should (equal (contexture-tools-lisp-real-evaluate "3") "=> 3"))))
+    (let ((first (contexture-tools-lisp--touches)))
+      (should (string-match-p "SBCL .*, process [0-9]+\\'" first))
+      (should (equal first (contexture-tools-lisp--touches)))
+      (contexture-tools-lisp-real-evaluate "(sb-ext:exit :abort t)")
+      (contexture-lisp-real-until
+       (not (contexture-lisp--connections contexture-lisp-real-client)))
+      (should-not (string-match-p "process" (contexture-tools-lisp--touches)))
+      (contexture-lisp-real-connection)
+      (should-not (equal first (contexture-tools-lisp--touches))))))
 
 (ert-deftest contexture-tools-lisp-real-takes-odd-texts ()
   (contexture-tools-lisp-real-with

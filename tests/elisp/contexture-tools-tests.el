@@ -515,6 +515,46 @@ What it was called with is in `changed', in an order that has the last first."
           (should (equal (funcall result) expected))
           (should (equal changed (and (eq decide 'contexture-tools-allow) (list to)))))))))
 
+;; What a tool reaches can change at any time, as when another Lisp is in use: before the
+;; question, while it is shown, and before the server has heard of it.
+(ert-deftest contexture-tools-reach-only-what-the-user-was-told-of ()
+  (let* ((reached "the first") ran given
+         (contexture-tools--defined nil) (contexture-tools '(("reach" t) ("reach" agents)))
+         (contexture-tools--calls (make-hash-table))
+         (contexture-tools--told-touches '(("reach" . "the first")))
+         (inhibit-message t))
+    (contexture-define-tool "reach" (lambda () (setq ran reached)) nil :changes
+      :description "Reaches" :touches (lambda () reached))
+    (cl-letf (((symbol-function 'contexture--later) #'funcall)
+              ((symbol-function 'contexture--all-shown-p) #'always)
+              ((symbol-function 'contexture-tools--give)
+               (lambda (_ key text) (setq given (list key text)))))
+      (cl-flet ((run (agent before while)
+                  (setq reached "the first" ran nil given nil)
+                  (funcall before)
+                  (contexture-tools--called
+                   (list :call 1 :tool "reach" :arguments "{}" :agent agent))
+                  (funcall while)
+                  (when agent
+                    (with-current-buffer
+                        (cl-find-if (lambda (it) (buffer-local-value 'contexture-tools--asked it))
+                                    (buffer-list))
+                      (contexture-tools-allow)))
+                  ran)
+                (change () (setq reached "the second")))
+        (should (equal (run nil #'ignore #'ignore) "the first"))
+        (should (equal (run "agent" #'ignore #'ignore) "the first"))
+        ;; The question of an agent is made here, and names the second.
+        (should (equal (run "agent" #'change #'ignore) "the second"))
+        (should-not (run nil #'change #'ignore))
+        (should (equal (car given) :error))
+        (should-not (run "agent" #'ignore #'change))
+        (should (equal (car given) :error))
+        ;; The server has heard of it once it has answered.
+        (setq contexture-tools--told-touches '(("reach" . "the second")))
+        (should (equal (run nil #'change #'ignore) "the second"))
+        (should-not (run nil #'ignore #'ignore))))))
+
 (ert-deftest contexture-tools-questions-are-shown-to-their-end ()
   (contexture-tools-test-with-agent :changes
     (let* ((to (concat "harmless\n\nother:\nfake\n" (make-string 200 ?\n) "the end"))
