@@ -1432,6 +1432,7 @@ rest.  No file is saved."
                    (format "*contexture: proposal for %s*" (buffer-name)))))
     (with-current-buffer proposal
       (ignore-errors (contexture--enter-mode mode whole))
+      (contexture--show-hidden)
       (set-buffer-modified-p nil)
       (setq buffer-read-only t))
     proposal))

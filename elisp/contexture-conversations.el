@@ -1771,7 +1771,7 @@ of this project from there."
   (dolist (entry (plist-get file :left-out))
     (insert (format "           left out or changed: %d %s (%s)\n" (plist-get entry :count)
                     (contexture--visible (plist-get entry :kind))
-                    (plist-get entry :reason)))))
+                    (contexture--visible (plist-get entry :reason))))))
 
 ;;; Act on items and conversations with Embark
 

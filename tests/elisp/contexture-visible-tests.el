@@ -281,6 +281,29 @@ That is the prompt and the candidates, with what stands behind them."
             (should (string-search "kind" (buffer-string)))
             (contexture-visible-tests--check buffer (buffer-string) t)))))))
 
+(ert-deftest contexture-visible-in-a-proposal-and-an-import ()
+  ;; Emacs shows control characters as ^A, and those that are not assigned as a box.
+  (let ((text (cl-remove-if-not (lambda (char)
+                                  (or (= char ?x)
+                                      (string-match-p contexture-visible--ignorable (string char))))
+                                (contexture-visible-tests--name))))
+    (should (> (length text) 20))
+    (with-temp-buffer
+      (insert "if (admin) { old }\n")
+      (emacs-lisp-mode)
+      (let ((proposal (contexture-review--make-proposal
+                       (point-min) (point-max) (concat "if (" text ") {}\n"))))
+        (unwind-protect
+            (with-current-buffer proposal
+              (should (string-search text (buffer-string)))
+              (contexture-visible-tests--check 'proposal (buffer-string) t))
+          (kill-buffer proposal)))
+      (erase-buffer)
+      (contexture-import--insert
+       (list :state :new :session text :path text
+             :left-out (list (list :count 1 :kind text :reason text))))
+      (contexture-visible-tests--check 'import (buffer-string) t))))
+
 (ert-deftest contexture-visible-in-definitions-to-choose-from ()
   (let* ((name (contexture-visible-tests--name))
          (found (list (cons name 1) (cons "other" 2))))
