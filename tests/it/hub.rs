@@ -118,6 +118,8 @@ fn nobody_reads_what_was_not_shared_with_them_and_nobody_changes_who_said_it() {
         "UPDATE contexture.source SET share = 1".to_owned(),
         "UPDATE contexture.said SET content = 'forged'".to_owned(),
         "DELETE FROM contexture.said".to_owned(),
+        "DELETE FROM contexture.share".to_owned(),
+        "DELETE FROM contexture.machine".to_owned(),
         "INSERT INTO contexture.said (source, share, part, role, at, content)
          SELECT id, share, 99, 'user', 1, 'forged' FROM contexture.source ORDER BY id LIMIT 1"
             .to_owned(),
@@ -143,8 +145,8 @@ fn nobody_reads_what_was_not_shared_with_them_and_nobody_changes_who_said_it() {
              WHERE author = 'ann'::regrole",
             "UPDATE contexture.source SET name = 'forged', gone = 1
              WHERE share IN (SELECT id FROM contexture.share WHERE author = 'ann'::regrole)",
-            "DELETE FROM contexture.share WHERE author = 'ann'::regrole",
-            "DELETE FROM contexture.machine WHERE author = 'ann'::regrole",
+            "SELECT contexture.take_back(array_agg(machine), array_agg(project))
+             FROM contexture.share WHERE author = 'ann'::regrole",
         ] {
             postgres.sql(user, "team", sql);
         }

@@ -105,7 +105,6 @@ fn neither_errors_nor_plans_nor_counters_tell_what_others_wrote() {
                      VALUES ({share}, 'session', 1, 'x', 1)"
             )
         }),
-        [share, "777"].map(|share| format!("DELETE FROM contexture.share WHERE id = {share}")),
     ] {
         let answered = |sql: &str| {
             let answer = || {
@@ -126,7 +125,6 @@ fn neither_errors_nor_plans_nor_counters_tell_what_others_wrote() {
         "SET SESSION AUTHORIZATION ann",
         "SELECT set_config('role', 'ann', false)",
         "CREATE FUNCTION contexture.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-        "BEGIN; LOCK TABLE contexture.source, contexture.said IN ACCESS EXCLUSIVE MODE",
         "CREATE POLICY mine ON contexture.said USING (true)",
         "TRUNCATE contexture.said",
     ] {
@@ -145,6 +143,40 @@ fn neither_errors_nor_plans_nor_counters_tell_what_others_wrote() {
     // A group that is not there is no group of nobody.
     let (is_done, said) = hub(&ann, &["share", "--with", "teem", "--yes"]);
     assert!(!is_done && said.contains("role \"teem\" does not exist"), "{said}");
+    assert!(said.contains("To be shared: ") && !said.contains("Shared: "), "{said}");
+}
+
+/// Neither somebody who shares nor anybody else can make the others wait.
+#[test]
+fn no_member_can_lock_the_others_out() {
+    let postgres = ready!();
+    let [ann, ben] = ["ann", "ben"].map(|user| person(user, &postgres.address(user)));
+    done(&ann, &["share", "--with", "team", "--yes"]);
+    let tables = postgres.sql(
+        "owner",
+        "team",
+        "SELECT oid::regclass FROM pg_class WHERE relkind = 'r'
+         AND relnamespace = 'contexture'::regnamespace",
+    );
+    assert_eq!(tables.lines().count(), 5, "{tables}");
+    for table in tables.lines() {
+        // All modes that anything but a change of the tables waits for.
+        for mode in ["SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"] {
+            for user in ["ann", "eve"] {
+                let lock = format!("BEGIN; LOCK TABLE {table} IN {mode} MODE NOWAIT");
+                let why = postgres.refuses(user, &lock);
+                assert!(why.contains("permission denied"), "{user}: {lock}: {why}");
+            }
+        }
+    }
+    // Whoever keeps all of their own rows locked stops nobody either.
+    let mut locks = postgres.session("ann");
+    locks.answer("BEGIN; SELECT 1 FROM contexture.share, contexture.source FOR UPDATE");
+    locks.answer("UPDATE contexture.machine SET seq = seq RETURNING 1");
+    done(&ben, &["share", "--yes"]);
+    let hits = call(&ben, "list-sessions", "(:query \"parser\" :hub t)");
+    assert_eq!(hits.as_array().unwrap().len(), 2, "{hits}");
+    done(&ben, &["leave"]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! A PostgreSQL of a test's own.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use crate::support::*;
 
@@ -126,6 +127,16 @@ impl Postgres {
         psql.arg("-h").arg(self.folder.path()).args(["-p", &port, "-c", sql]).output().unwrap()
     }
 
+    /// Opens a connection that stays open.
+    pub(crate) fn session(&self, user: &str) -> Session {
+        let mut psql = Command::new(self.bin.join("psql"));
+        psql.args(["-X", "-A", "-t", "-q", "-U", user, "-d", "team", "-h"]).arg(self.folder.path());
+        psql.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = psql.spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Session { process, lines }
+    }
+
     #[track_caller]
     pub(crate) fn sql(&self, user: &str, database: &str, sql: &str) -> String {
         let output = self.psql(user, database, sql);
@@ -143,6 +154,27 @@ impl Postgres {
 
     pub(crate) fn address(&self, user: &str) -> String {
         address(user, self.folder.path())
+    }
+}
+
+/// A connection that stays open until it is dropped.
+pub(crate) struct Session {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Session {
+    /// Runs statements, and waits for their first line.
+    pub(crate) fn answer(&mut self, sql: &str) -> String {
+        writeln!(self.process.stdin.as_mut().unwrap(), "{sql};").unwrap();
+        self.lines.next().unwrap().unwrap()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

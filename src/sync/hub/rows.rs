@@ -33,11 +33,7 @@ const PUT_SEQ: &str = "INSERT INTO contexture.machine (id, seq) VALUES ($1, $2)
     ON CONFLICT (author, id) DO UPDATE SET seq = $2";
 const SEQ: &str = "SELECT seq FROM contexture.machine
     WHERE author = contexture.role(current_user) AND id = $1";
-const TAKE_BACK: &str = "DELETE FROM contexture.share WHERE
-    author = contexture.role(current_user) AND machine = ANY ($1) AND project = ANY ($2)";
-const LEAVE: &str = "DELETE FROM contexture.share WHERE author = contexture.role(current_user)";
-const LEAVE_MACHINES: &str =
-    "DELETE FROM contexture.machine WHERE author = contexture.role(current_user)";
+const TAKE_BACK: &str = "SELECT contexture.take_back($1, $2)";
 const ABOUT: &str = "SELECT current_user::text, pg_get_userbyid(nspowner)::text
     FROM pg_namespace WHERE nspname = 'contexture'";
 
@@ -150,8 +146,8 @@ impl HubLink {
     /// # Errors
     /// The reason, for people.
     pub(crate) async fn leave(&self) -> Result<(), String> {
-        self.execute(LEAVE, &[]).await?;
-        self.execute(LEAVE_MACHINES, &[]).await.map(drop)
+        let all = None::<Vec<String>>;
+        self.execute(TAKE_BACK, &[&all, &all]).await.map(drop)
     }
 
     async fn execute(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, String> {

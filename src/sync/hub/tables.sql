@@ -13,6 +13,12 @@ CREATE FUNCTION contexture.role(called name) RETURNS regrole
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS $$ SELECT quote_ident(called)::regrole $$;
 
+-- Who asks, also where something runs as the owner of the tables.
+CREATE FUNCTION contexture.caller() RETURNS regrole
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS $$ SELECT contexture.role((CASE current_setting('role') WHEN 'none' THEN session_user
+        ELSE current_setting('role') END)::name) $$;
+
 -- The groups of a role, with the one that everybody is in, which is 0.
 CREATE FUNCTION contexture.groups(who regrole) RETURNS oid[]
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
@@ -108,13 +114,23 @@ CREATE POLICY shared ON contexture.said FOR SELECT
 
 GRANT USAGE ON SCHEMA contexture TO PUBLIC;
 GRANT SELECT ON contexture.hub TO PUBLIC;
-GRANT SELECT, DELETE ON contexture.machine, contexture.share TO PUBLIC;
-GRANT SELECT ON contexture.source, contexture.said TO PUBLIC;
+GRANT SELECT ON contexture.machine, contexture.share, contexture.source, contexture.said TO PUBLIC;
 GRANT INSERT (id, seq), UPDATE (seq) ON contexture.machine TO PUBLIC;
 GRANT INSERT (machine, machine_name, project, readers), UPDATE (machine_name, readers)
     ON contexture.share TO PUBLIC;
 GRANT INSERT (share, kind, number, name, created), UPDATE (name, gone) ON contexture.source TO PUBLIC;
 GRANT INSERT (source, share, part, role, at, content) ON contexture.said TO PUBLIC;
+
+-- Takes back what the caller shared: as these machines or as any, and these projects or all. Whoever
+-- may delete rows of a table may lock it against everybody. So nobody may, and the owner does it.
+CREATE FUNCTION contexture.take_back(machines text[], projects text[]) RETURNS void
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    AS $$
+        DELETE FROM contexture.share WHERE author = contexture.caller()
+            AND (machines IS NULL OR machine = ANY (machines))
+            AND (projects IS NULL OR project = ANY (projects));
+        DELETE FROM contexture.machine WHERE author = contexture.caller() AND machines IS NULL
+    $$;
 
 -- Finds texts that the caller may read, with every word or with any. An index of words serves no
 -- query under row-level security, so this runs as the owner of the tables, and says itself what the
@@ -126,9 +142,7 @@ CREATE FUNCTION contexture.search(query text, every boolean, projects text[], he
     SET gin_fuzzy_search_limit = 1000
     AS $$
         WITH me AS MATERIALIZED (
-            SELECT id, contexture.groups(id) AS groups FROM (
-                SELECT contexture.role((CASE current_setting('role') WHEN 'none' THEN session_user
-                    ELSE current_setting('role') END)::name) AS id) AS one
+            SELECT id, contexture.groups(id) AS groups FROM contexture.caller() AS id
         ), asked AS MATERIALIZED (
             SELECT lexeme FROM unnest(contexture.split(left(query, 4096)))
             WHERE octet_length(lexeme) < 256 LIMIT 32
