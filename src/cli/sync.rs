@@ -14,7 +14,7 @@ use super::call::CallCommand;
 use super::host::Setup;
 use super::serve::log_to_stderr;
 use super::{Common, complain, current_folder, say, utf8, write_out};
-use crate::sync::{GivenChanges, PROTOCOL, SeenChanges, SyncRequest, TakenCounts, talk};
+use crate::sync::{Brought, GivenChanges, PROTOCOL, SeenChanges, SyncRequest, TakenCounts, talk};
 use crate::value::Value;
 use crate::visible::{shortened, visible, visible_lines};
 use crate::whole_file;
@@ -257,7 +257,7 @@ impl Drop for There {
 
 /// Answers another machine, line by line, until it ends.
 fn serve(setup: &Setup, mut input: impl BufRead) -> anyhow::Result<()> {
-    let mut brought = 0;
+    let mut brought = Brought::default();
     while let Some(text) = read_line(&mut input)? {
         let answer = match read::<SyncRequest>(&text) {
             Ok(Some(mut request)) => {

@@ -23,7 +23,7 @@ pub(crate) use self::fit::cut;
 pub(crate) use self::key::{
     MachineIdentity, MachineKey, SUM, Sum, hash, hex, is_signed, sum, unhex,
 };
-pub(crate) use self::talk::{SyncRequest, talk};
+pub(crate) use self::talk::{Brought, MOST_BYTES, MOST_NAMED, SyncRequest, talk};
 
 /// Version of the exchange. Machines exchange only if they have the same.
 pub(crate) const PROTOCOL: u64 = 1;

@@ -6,12 +6,17 @@ use super::{GivenChanges, PROTOCOL, SeenChanges, SentChange, TakenCounts};
 
 /// Maximum number of rounds in which nothing comes although there is more.
 const MOST_IDLE: u32 = 3;
-/// Size of the changes, in bytes, after which one talk takes no more.
-const MOST_TAKEN: usize = 4 << 30;
+/// Size of the changes that one talk brings to a machine, in bytes, and number of machines with a name.
+/// More come with the next one, so that a host without end of them has no more than its user lets it.
+pub(crate) const MOST_BYTES: usize = 512 << 20;
+pub(crate) const MOST_NAMED: usize = 32;
 
-/// Maximum number of machines, each with a name, that one talk may bring. More come with the next one,
-/// so that a host without end of them has no more than its user lets it.
-const MOST_BROUGHT: usize = 32;
+/// What one talk has brought to a machine.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    bytes: usize,
+    machines: usize,
+}
 
 /// What one machine says to the other in a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,12 +48,12 @@ impl SyncRequest {
         Self { protocol: PROTOCOL, known, changes }
     }
 
-    /// Takes no more than one talk may bring. `brought` counts what it has brought.
+    /// Takes no more than one talk may bring.
     ///
     /// # Errors
     /// Says that there was more. The rest of the request is to be kept.
-    pub(crate) fn admit(&mut self, brought: &mut usize) -> Result<(), String> {
-        admit(&mut self.changes, brought)
+    pub(crate) fn admit(&mut self, brought: &mut Brought) -> Result<(), String> {
+        brought.admit(&mut self.changes)
     }
 
     /// Returns what is asked for and what is given.
@@ -58,18 +63,26 @@ impl SyncRequest {
     }
 }
 
-fn admit(changes: &mut Vec<SentChange>, brought: &mut usize) -> Result<(), String> {
-    let is_too_much = |sent: &SentChange| {
-        // The first change of a machine names it.
-        *brought += usize::from(sent.seq == 1);
-        *brought > MOST_BROUGHT
-    };
-    let Some(end) = changes.iter().position(is_too_much) else { return Ok(()) };
-    changes.truncate(end);
-    Err(format!(
-        "more than {MOST_BROUGHT} machines came at once; if all of them are yours, exchange again for \
-         the others"
-    ))
+impl Brought {
+    fn admit(&mut self, changes: &mut Vec<SentChange>) -> Result<(), String> {
+        let is_too_much = |sent: &SentChange| {
+            let body = sent.body.as_ref().or(sent.hash.as_ref());
+            self.bytes += sent.machine.len() + sent.sign.len() + body.map_or(0, String::len);
+            // The first change of a machine names it.
+            self.machines += usize::from(sent.seq == 1);
+            self.bytes > MOST_BYTES || self.machines > MOST_NAMED
+        };
+        let Some(end) = changes.iter().position(is_too_much) else { return Ok(()) };
+        changes.truncate(end);
+        let what = match self.machines > MOST_NAMED {
+            true => format!("{MOST_NAMED} machines"),
+            false => format!("{} MB", MOST_BYTES >> 20),
+        };
+        Err(format!(
+            "more than {what} came at once; what came before is kept; if all of it is yours, exchange \
+             again for the rest"
+        ))
+    }
 }
 
 /// Lets two machines exchange all changes. `remembered` is how far the other one knew the changes at
@@ -83,7 +96,7 @@ pub(crate) fn talk<E: From<String>>(
     mut theirs: impl FnMut(SyncRequest) -> Result<GivenChanges, E>,
     remembered: Vec<SeenChanges>,
 ) -> Result<EndedTalk, E> {
-    let (mut run, mut idle, mut bytes, mut brought) = (EndedTalk::default(), 0, 0, 0);
+    let (mut run, mut idle, mut brought) = (EndedTalk::default(), 0, Brought::default());
     let guess = Some(remembered).filter(|known| !known.is_empty());
     let mut mine = ours(SyncRequest::of(guess.clone(), Vec::new()))?;
     loop {
@@ -97,16 +110,8 @@ pub(crate) fn talk<E: From<String>>(
         };
         run.rounds += 1;
         run.given.add(there.taken);
-        bytes += there
-            .changes
-            .iter()
-            .map(|sent| sent.body.as_ref().map_or(0, String::len))
-            .sum::<usize>();
-        if bytes > MOST_TAKEN {
-            return Err(format!("took {MOST_TAKEN} bytes; exchange again to go on").into());
-        }
         let came = there.changes.len();
-        let admitted = admit(&mut there.changes, &mut brought);
+        let admitted = brought.admit(&mut there.changes);
         mine = ours(SyncRequest::of(Some(there.known.clone()), there.changes))?;
         run.taken.add(mine.taken);
         admitted?;
@@ -132,5 +137,29 @@ impl TakenCounts {
         self.memories += other.memories;
         self.marks += other.marks;
         self.edits += other.edits;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_talk_brings_so_many_bytes_and_the_next_one_the_rest() {
+        let sent = |seq, body: Option<&str>, hash: Option<&str>| {
+            let (machine, sign) = ("m".repeat(64), "s".repeat(128));
+            let (body, hash) = (body.map(str::to_owned), hash.map(str::to_owned));
+            SentChange { machine, seq, sign, body, hash }
+        };
+        // What has no body counts, too.
+        for change in [sent(2, Some("body"), None), sent(2, None, Some("hash"))] {
+            let mut brought = Brought { bytes: MOST_BYTES - 3 * 196, machines: 0 };
+            let mut request = SyncRequest::of(None, vec![change; 5]);
+            let why = request.admit(&mut brought).unwrap_err();
+            assert!(why.contains("more than 512 MB") && why.contains("is kept"), "{why}");
+            assert_eq!(request.changes.len(), 3);
+            assert_eq!(request.admit(&mut Brought::default()), Ok(()));
+            assert_eq!(request.changes.len(), 3);
+        }
     }
 }

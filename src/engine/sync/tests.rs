@@ -13,7 +13,7 @@ use crate::session::message::{Role, ToolCall};
 use crate::store::memory::{MemoryFilter, MemoryScope};
 use crate::store::session::{NewSession, RecordedOrigin};
 use crate::store::sqlite::SqliteStore;
-use crate::sync::{Edited, Field, Of, SyncRequest, hash, sum, talk};
+use crate::sync::{Brought, Edited, Field, Of, SyncRequest, hash, sum, talk};
 use crate::tokens::Estimate;
 use crate::value::Value;
 
@@ -556,7 +556,7 @@ fn a_host_with_machines_without_end_brings_few_at_once() {
     assert!(why.contains("more than 32 machines"), "{why}");
     assert_eq!(home.engine.read().machines().unwrap().len(), 33);
     // The side that is asked counts in the same way, over all requests of a talk.
-    let mut brought = 0;
+    let mut brought = Brought::default();
     let taken = [20, 20].map(|count| {
         let mut request = SyncRequest::of(None, (1..=count).map(named).collect());
         let admitted = request.admit(&mut brought).is_ok();

@@ -33,6 +33,7 @@ use crate::rpc::sessions::MAX_SESSIONS;
 use crate::store::{
     LONGEST_RUN, MOST_INDEXED, MOST_READ, MOST_WORDS, REMEMBERED_REQUESTS, UNDO_DEPTH,
 };
+use crate::sync::{LARGEST_BODY, MOST_BYTES, MOST_MACHINES, MOST_NAMED};
 use crate::template;
 use crate::value::MAX_DATA;
 use crate::value::sexp::MAX_DEPTH;
@@ -155,6 +156,15 @@ limits! {
     max_recording_bytes: u64 = LARGEST_RECORDING;
     /// Maximum number of recordings that `import-sessions` reads from a folder.
     max_recordings: usize = MOST_RECORDINGS;
+    /// Maximum size of the changes that one exchange with another machine brings, in bytes; the next
+    /// exchange goes on.
+    max_exchanged_bytes: usize = MOST_BYTES;
+    /// Maximum number of machines that one exchange brings; the next exchange goes on.
+    max_exchanged_machines: usize = MOST_NAMED;
+    /// Maximum number of machines whose changes are kept.
+    max_machines: usize = MOST_MACHINES;
+    /// Maximum size of one change of a machine, in bytes.
+    max_change_bytes: usize = LARGEST_BODY;
     /// Maximum size of a line of a recording, in bytes; longer ones are counted and left out.
     max_recorded_line_bytes: usize = LONGEST_LINE;
     /// Maximum size of the text of a recorded message, in bytes; the rest is cut off.
