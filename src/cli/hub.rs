@@ -108,7 +108,11 @@ fn told(task: HubTask, shown: &HubStatus) -> String {
             counted(*held, "text")
         )
     };
-    let verb = if task == HubTask::Preview { "Would share" } else { "Shared" };
+    let verb = match (task, &shown.problem) {
+        (HubTask::Preview, _) => "Would share",
+        (HubTask::Share | HubTask::Push, Some(_)) => "To be shared",
+        _ => "Shared",
+    };
     lines.extend(shown.projects.iter().map(|project| format!("{verb}: {}", of(project))));
     if shown.projects.is_empty() {
         lines.push("No project is shared.".to_owned());
