@@ -97,6 +97,7 @@ mod strict;
 mod styles;
 mod support;
 mod sync;
+mod sync_ssh;
 mod telling;
 mod tiers;
 mod transports;

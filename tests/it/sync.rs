@@ -1,17 +1,15 @@
-//! `contexture sync`: two homes on one machine, with a script or a private sshd between them.
+//! `contexture sync`: two homes on one machine, with a script between them.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::skips::skipped;
 use crate::support::*;
 
 /// A script in place of ssh, which runs a command in another home; its arguments go into a file.
-fn script(home: &Home, command: &str) -> PathBuf {
+pub(crate) fn script(home: &Home, command: &str) -> PathBuf {
     let bin = home.path("bin");
     fs::create_dir_all(&bin).unwrap();
     let ssh = bin.join("ssh");
@@ -23,7 +21,7 @@ fn script(home: &Home, command: &str) -> PathBuf {
 }
 
 /// The environment and the program of another home, as a shell takes them.
-fn program(there: &Home) -> String {
+pub(crate) fn program(there: &Home) -> String {
     let vars = ["XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_DATA_HOME", "HOME"];
     let folders = ["state", "config", "run", "data", "home"];
     let set = vars
@@ -37,7 +35,7 @@ fn program(there: &Home) -> String {
     )
 }
 
-fn sync_with(home: &Home, bin: &Path, args: &[&str]) -> Output {
+pub(crate) fn sync_with(home: &Home, bin: &Path, args: &[&str]) -> Output {
     let mut all = vec!["sync"];
     all.extend(args);
     let path = format!("{}:/usr/bin:/bin", bin.display());
@@ -45,25 +43,25 @@ fn sync_with(home: &Home, bin: &Path, args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn synced(home: &Home, bin: &Path) -> String {
+pub(crate) fn synced(home: &Home, bin: &Path) -> String {
     let output = sync_with(home, bin, &["there"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[track_caller]
-fn refused(home: &Home, bin: &Path, args: &[&str]) -> String {
+pub(crate) fn refused(home: &Home, bin: &Path, args: &[&str]) -> String {
     let output = sync_with(home, bin, args);
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr).unwrap()
 }
 
-fn call(home: &Home, method: &str, params: &str) -> Json {
+pub(crate) fn call(home: &Home, method: &str, params: &str) -> Json {
     read_json(&home.succeed(&["call", method, params, "--json"]))
 }
 
 /// Two homes, each with a session and a memory of one project, which lies in different folders.
-fn two() -> (Home, Home, PathBuf) {
+pub(crate) fn two() -> (Home, Home, PathBuf) {
     let (here, there) = (Home::new(), Home::new());
     for (home, name) in [(&here, "here"), (&there, "there")] {
         let folder = home.file(name);
@@ -263,121 +261,47 @@ fn what_was_answered_outlives_kills_in_the_middle_of_an_exchange() {
     assert_eq!(kept.len(), 3, "nothing is there twice: {kept:?}");
 }
 
-/// An sshd of the test's own, on a port of the loopback address.
-struct Sshd {
-    process: std::process::Child,
-    config: PathBuf,
-}
-
-impl Drop for Sshd {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Starts the sshd for the home of another account, or of this one if it is not root.
-fn sshd(there: &Home) -> Result<Sshd, String> {
-    let server = Path::new("/usr/sbin/sshd");
-    if !server.exists() || !Path::new("/usr/bin/ssh").exists() {
-        return Err("there is no /usr/sbin/sshd".to_owned());
-    }
-    let account = Account::instead_of_root();
-    let user = match &account {
-        Some(account) => account.name.clone().ok_or("no account but root has a shell")?,
-        None => String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap(),
-    };
-    let folder = there.path("sshd");
-    fs::create_dir(&folder).unwrap();
-    for name in ["host", "user"] {
-        let key = folder.join(name);
-        let mut make = Command::new("ssh-keygen");
-        make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(key);
-        if !make.stdin(Stdio::null()).status().is_ok_and(|status| status.success()) {
-            return Err("ssh-keygen made no key".to_owned());
-        }
-    }
-    fs::copy(folder.join("user.pub"), folder.join("authorized")).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let at = folder.display();
-    let settings = format!(
-        "ListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nAuthorizedKeysFile {at}/authorized\n\
-         PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
-    );
-    fs::write(folder.join("sshd_config"), settings).unwrap();
-    let settings = format!(
-        "Host there\nHostName 127.0.0.1\nPort {port}\nUser {}\nIdentityFile {at}/user\n\
-         IdentitiesOnly yes\nStrictHostKeyChecking no\nUserKnownHostsFile {at}/known\nLogLevel ERROR\n",
-        user.trim()
-    );
-    let config = folder.join("ssh_config");
-    fs::write(&config, settings).unwrap();
-    let log = fs::File::create(folder.join("log")).unwrap();
-    if let Some(account) = &account {
-        account.own(&there.path(""));
-    }
-    let mut command = Command::new(server);
-    command.args(["-D", "-e", "-f"]).arg(folder.join("sshd_config"));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    let process = Account::run(account.as_ref(), &mut command).spawn();
-    let mut sshd = Sshd { process: process.map_err(|error| error.to_string())?, config };
-    for _ in 0..600 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return Ok(sshd);
-        }
-        if sshd.process.try_wait().unwrap().is_some() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    Err(format!(
-        "sshd does not start: {}",
-        fs::read_to_string(folder.join("log")).unwrap_or_default()
-    ))
-}
-
 #[test]
-fn ten_thousand_messages_go_over_a_real_ssh() {
-    let (here, there, _) = two();
-    let sshd = match sshd(&there) {
-        Ok(sshd) => sshd,
-        Err(why) => return skipped(&why),
+fn a_full_disk_on_either_side_takes_all_or_nothing_and_all_later() {
+    let (here, there, bin) = two();
+    synced(&here, &bin);
+    // Beyond this size, in blocks of 512 bytes, no file grows.
+    let full = "trap '' XFSZ; ulimit -f 900";
+    let say_much = |home: &Home, name: &str| {
+        let mut client = home.stdio(&[]);
+        for _ in 0..9 {
+            let text = format!("much {name} ").repeat(9000);
+            let message = format!("(:session \"of {name}\" :role :user :content {text:?})");
+            client.ok("add-message", &message);
+        }
+        client.end();
     };
-    let bin = script(&here, &format!("exec /usr/bin/ssh -F {} \"$@\"", sshd.config.display()));
-    // Where another account may run it.
-    let (built, copy) = (env!("CARGO_BIN_EXE_contexture"), there.path("contexture"));
-    fs::hard_link(built, &copy).or_else(|_| fs::copy(built, &copy).map(drop)).unwrap();
-    let name = there.path("program");
-    let set = program(&there).replace(built, copy.to_str().unwrap());
-    fs::write(&name, format!("#!/bin/sh\nexec {set} \"$@\"\n")).unwrap();
-    fs::set_permissions(&name, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut client = here.stdio(&[]);
-    for _ in 0..20 {
-        let message = |n| {
-            format!(
-                "(:role :user :content \"message {n}: what the parser makes of a line, and why\")"
-            )
-        };
-        let messages: Vec<String> = (0..500).map(message).collect();
-        client.ok(
-            "add-message",
-            &format!("(:session \"of here\" :messages ({}))", messages.join(" ")),
-        );
+    let much = |home: &Home, name: &str| {
+        let listed = call(home, "list-sessions", "nil");
+        let listed = listed.as_array().unwrap().iter().find(|row| row["session"] == *name).cloned();
+        listed.unwrap()["messages"].as_u64().unwrap()
+    };
+    say_much(&here, "here");
+    script(&here, &format!("{full}\nexec {} sync --serve", program(&there)));
+    for _ in 0..2 {
+        let said = refused(&here, &bin, &["there"]);
+        assert!(said.contains("there refused: the state could not be"), "{said}");
+        assert_eq!(much(&there, "of here"), 1, "all of it or nothing");
     }
-    client.end();
-    let begun = std::time::Instant::now();
-    let output = sync_with(&here, &bin, &["there", "--program", name.to_str().unwrap()]);
-    let _ = writeln!(
-        std::io::stderr(),
-        "{:?} for {}",
-        begun.elapsed(),
-        String::from_utf8_lossy(&output.stdout)
-    );
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("10001 messages"), "{said} {}", String::from_utf8_lossy(&output.stderr));
-    let mut list = there.command(&["call", "list-sessions", "nil", "--json"]);
-    let account = Account::instead_of_root();
-    let listed = Account::run(account.as_ref(), &mut list).output().unwrap().stdout;
-    let listed = read_json(&String::from_utf8(listed).unwrap());
-    assert!(listed.as_array().unwrap().iter().any(|session| session["messages"] == 10_001));
+    script(&here, &format!("exec {} sync --serve", program(&there)));
+    assert!(synced(&here, &bin).contains("gave 9 messages"));
+    say_much(&there, "there");
+    let sync = "exec \"$0\" sync there";
+    let mut command = here.command(&["sync"]);
+    let (name, envs) = (command.get_program().to_owned(), command.get_envs());
+    let envs: Vec<_> = envs.filter_map(|(k, v)| Some((k.to_owned(), v?.to_owned()))).collect();
+    command = Command::new("/bin/sh");
+    command.args(["-c", &format!("{full}\n{sync}")]).arg(name).env_clear().envs(envs);
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let output = command.env("PATH", path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("the state could not be"), "{said}");
+    assert_eq!(much(&here, "of there"), 1, "all of it or nothing");
+    assert!(synced(&here, &bin).contains("took 9 messages"));
+    assert_eq!((much(&there, "of here"), much(&here, "of there")), (10, 10));
 }

@@ -228,12 +228,8 @@ fn replicas_that_are_killed_and_restored_end_equal_and_lose_nothing() {
     if let Some(folder) = std::env::var_os(REPLICA[0]) {
         return replica(Path::new(&folder));
     }
-    let series: u64 = match std::env::var("CONTEXTURE_SERIES") {
-        Ok(series) => series.parse().unwrap(),
-        Err(_) => rounds(4, 200),
-    };
     let [mut kills, mut restored, mut talks] = [0; 3];
-    for series in 0..series {
+    for series in series(4, 200) {
         let mut random = Random(series * 7919 + 1);
         let mut replicas: Vec<Replica> = (0..3).map(Replica::new).collect();
         let (mut seen, mut kept) = (Changes::new(), [None, None, None]);
@@ -294,9 +290,5 @@ fn replicas_that_are_killed_and_restored_end_equal_and_lose_nothing() {
             assert_eq!(own, shared, "series {series} lost something");
         }
     }
-    writeln!(
-        std::io::stderr(),
-        "{series} series: {talks} talks, {kills} kills, {restored} restored"
-    )
-    .unwrap();
+    let _ = writeln!(std::io::stderr(), "{talks} talks, {kills} kills, {restored} restored");
 }
