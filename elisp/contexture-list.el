@@ -1594,6 +1594,7 @@ Select it unless the user went elsewhere meanwhile."
     (with-current-buffer (generate-new-buffer
                           (format "*contexture: edit %s*" source))
       (contexture-list-item--insert item)
+      (contexture--show-hidden)
       (setq buffer-undo-list nil
             contexture-context manager
             contexture-list-item--edited item

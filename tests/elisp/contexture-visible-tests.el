@@ -281,7 +281,7 @@ That is the prompt and the candidates, with what stands behind them."
             (should (string-search "kind" (buffer-string)))
             (contexture-visible-tests--check buffer (buffer-string) t)))))))
 
-(ert-deftest contexture-visible-in-a-proposal-and-an-import ()
+(ert-deftest contexture-visible-in-a-proposal-an-import-and-an-edit ()
   ;; Emacs shows control characters as ^A, and those that are not assigned as a box.
   (let ((text (cl-remove-if-not (lambda (char)
                                   (or (= char ?x)
@@ -298,6 +298,16 @@ That is the prompt and the candidates, with what stands behind them."
               (should (string-search text (buffer-string)))
               (contexture-visible-tests--check 'proposal (buffer-string) t))
           (kill-buffer proposal)))
+      (dolist (mode '("emacs-lisp-mode" "org-mode" nil))
+        (let ((edit (contexture-list-item--make-edit-buffer
+                     (list :id "ctx-1" :content text :metadata (list :mode mode)))))
+          (unwind-protect
+              (with-current-buffer edit
+                (should (equal text (buffer-substring-no-properties (point-min) (point-max))))
+                (ignore-errors (font-lock-ensure))
+                (contexture-visible-tests--check 'edit (buffer-string) t))
+            (with-current-buffer edit (set-buffer-modified-p nil))
+            (kill-buffer edit))))
       (erase-buffer)
       (contexture-import--insert
        (list :state :new :session text :path text
