@@ -1976,9 +1976,8 @@ WHY is a sentence, without a full stop, that says why."
 Another image has another phrase, even if it takes the place of the first."
   (if-let* ((client (car (contexture-lisp--clients)))
             (connection (contexture-lisp--connection client)))
-      (format "all that the Lisp can: %s, %s, process %s"
+      (format "all that the Lisp can: %s, pid %s"
               (contexture-lisp--implementation client connection)
-              (process-name connection)
               (contexture-lisp--ask client 'pid connection))
     "all that the Lisp can"))
 

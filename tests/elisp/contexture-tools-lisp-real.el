@@ -535,12 +535,12 @@ Return what the model is told, and how many items the failures became."
   "An image that takes the place of another has another name in questions."
   (contexture-tools-lisp-real-with
     (let ((first (contexture-tools-lisp--touches)))
-      (should (string-match-p "SBCL .*, process [0-9]+\\'" first))
+      (should (string-match-p "SBCL .*, pid [0-9]+\\'" first))
       (should (equal first (contexture-tools-lisp--touches)))
       (contexture-tools-lisp-real-evaluate "(sb-ext:exit :abort t)")
       (contexture-lisp-real-until
        (not (contexture-lisp--connections contexture-lisp-real-client)))
-      (should-not (string-match-p "process" (contexture-tools-lisp--touches)))
+      (should-not (string-match-p "pid" (contexture-tools-lisp--touches)))
       (contexture-lisp-real-connection)
       (should-not (equal first (contexture-tools-lisp--touches))))))
 
