@@ -847,7 +847,10 @@ them when it is back."
        (nconc
         (contexture-live--copy-changes)
         (cl-loop for buffer in contexture-live--buffers
-                nconc (contexture--with-live-buffer buffer
+                 ;; While a buffer is reverted, hooks may ask about it before
+                 ;; its items are found again.
+                 unless revert-buffer-in-progress-p
+                 nconc (contexture--with-live-buffer buffer
                         (let* ((sign (contexture-live--sign))
                                (items (if (equal sign contexture-live--seen)
                                           contexture-live--new
