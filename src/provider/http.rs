@@ -6,14 +6,14 @@ use std::time::Duration;
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
 };
-use reqwest::{Client, ClientBuilder, Proxy, Response, StatusCode, Url, redirect};
-use tokio::sync::{Mutex, OnceCell};
+use reqwest::{Client, ClientBuilder, Proxy, StatusCode, Url, redirect};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::attempts::{Attempts, FailedAttempt, LATE};
 use super::chat::OnWait;
 use super::error::{ErrorKind, ProviderError};
-use super::network::Network;
+use super::network::{Answered, Connections, CurrentConnections};
 use super::origin::{NO_PROXY, Serving};
 use super::refusal::{RetryPolicy, ServerRefusal, in_a_line, wanted_pause};
 use super::secret::{KeySource, RequestSecrets, Secret};
@@ -61,8 +61,8 @@ struct SharedServer {
     /// The key and the values of headers, once they are known. Locked while they are fetched,
     /// because a command that asks for a passphrase must not run twice at the same time.
     sent: Mutex<Option<SentSecrets>>,
-    /// HTTP client, created on first use because loading the system's certificates takes a while.
-    client: OnceCell<(Client, Network)>,
+    /// Connections, made on first use because loading the system's certificates takes a while.
+    connections: CurrentConnections,
 }
 
 impl Endpoint {
@@ -116,7 +116,7 @@ impl Endpoint {
         url: &str,
         body: Option<Vec<u8>>,
         until: Instant,
-    ) -> Result<Response, ProviderError> {
+    ) -> Result<Answered, ProviderError> {
         match timeout_at(until, self.ask_once(url, body)).await {
             Ok(asked) => asked.map(|(response, _)| response).map_err(|failed| failed.error),
             Err(_) => Err(self.late()),
@@ -132,7 +132,7 @@ impl Endpoint {
         body: Option<Vec<u8>>,
         until: Instant,
         on_wait: &OnWait,
-    ) -> Result<(Response, RequestSecrets), ProviderError> {
+    ) -> Result<(Answered, RequestSecrets), ProviderError> {
         let mut attempts = Attempts::new(until, self.serving.retries);
         loop {
             let asked = timeout_at(until, self.ask_once(url, body.clone())).await;
@@ -146,7 +146,7 @@ impl Endpoint {
     /// Reads a whole answer of at most `limit` bytes.
     pub(super) async fn whole(
         &self,
-        mut response: Response,
+        mut response: Answered,
         limit: usize,
         until: Instant,
     ) -> Result<Vec<u8>, ProviderError> {
@@ -175,7 +175,7 @@ impl Endpoint {
         &self,
         url: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(Response, RequestSecrets), FailedAttempt> {
+    ) -> Result<(Answered, RequestSecrets), FailedAttempt> {
         let sent = self.sent().await?;
         match self.send(url, body.clone(), &sent).await {
             Err(FailedAttempt { status: Some(401), .. }) if self.has_command() => {}
@@ -196,15 +196,18 @@ impl Endpoint {
         url: &str,
         body: Option<Vec<u8>>,
         sent: &SentSecrets,
-    ) -> Result<Response, FailedAttempt> {
-        let client = self.shared.client.get_or_try_init(|| async { self.client(url) }).await?;
-        let (client, network) = client;
-        let request = match body {
-            Some(body) => client.post(url).body(body),
-            None => client.get(url),
-        };
-        let request = request.headers(self.headers(sent)?);
-        let response = network.with(request.send()).await.map_err(|error| {
+    ) -> Result<Answered, FailedAttempt> {
+        let headers = self.headers(sent)?;
+        let current = &self.shared.connections;
+        let connections = current.get(|| self.connections(url))?;
+        let asked = current.ask(&connections, |client| {
+            let request = match body {
+                Some(body) => client.post(url).body(body),
+                None => client.get(url),
+            };
+            request.headers(headers).send()
+        });
+        let response = asked.await.map_err(|error| {
             let is_closed = error.is_request() && !error.is_connect() && !error.is_timeout();
             FailedAttempt {
                 is_closed,
@@ -261,7 +264,7 @@ impl Endpoint {
 
     async fn refused(
         &self,
-        mut response: Response,
+        mut response: Answered,
         secrets: &RequestSecrets,
         url: &str,
     ) -> FailedAttempt {
@@ -328,7 +331,7 @@ fn deepest(error: &dyn std::error::Error) -> String {
 }
 
 impl Endpoint {
-    fn client(&self, url: &str) -> Result<(Client, Network), ProviderError> {
+    fn connections(&self, url: &str) -> Result<Connections, ProviderError> {
         let wrong = |what: String| self.error(ErrorKind::Unconfigured, what);
         let file = self.serving.ca_file.as_deref();
         let named = file.map_or(Ok(Vec::new()), |file| {
@@ -350,8 +353,7 @@ impl Endpoint {
             .build();
         let failed = |why: String| wrong(format!("cannot set up connections: {why}"));
         let client = built.map_err(|error| failed(deepest(&error)))?;
-        let network = Network::start().map_err(|error| failed(error.to_string()))?;
-        Ok((client, network))
+        Connections::open(client).map_err(|error| failed(error.to_string()))
     }
 
     /// Sets the proxy that the user gives. What the environment says does not apply to servers on

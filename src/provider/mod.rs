@@ -30,6 +30,8 @@ mod normal;
 mod origin;
 mod overflow;
 #[cfg(feature = "providers")]
+mod pieces;
+#[cfg(feature = "providers")]
 mod plain;
 #[cfg(feature = "providers")]
 mod refusal;
@@ -75,6 +77,8 @@ pub use self::served::HttpProvider;
 
 /// Maximum amount of text, reasoning and arguments in an answer, in bytes: some millions of tokens.
 pub(crate) const MAX_ANSWER_BYTES: usize = 16 << 20;
+/// Maximum number of pieces in which an answer comes. Most servers send one for each token.
+pub(crate) const MAX_ANSWER_PIECES: usize = 1 << 18;
 /// Maximum length of a provider's list of its models, in bytes.
 pub(crate) const MAX_MODEL_LIST_BYTES: usize = 4 << 20;
 /// Maximum number of models in such a list.

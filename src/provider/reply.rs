@@ -1,10 +1,8 @@
 //! Answers in progress, over HTTP.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Response;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::attempts::FailedAttempt;
@@ -13,9 +11,11 @@ use super::error::{ErrorKind, ProviderError};
 use super::family::{AnswerReader, Broken};
 use super::http::Endpoint;
 use super::lines::{TooLong, Unframer};
+use super::network::Answered;
+use super::pieces::Pieces;
 use super::refusal::{RetryPolicy, ServerRefusal, in_a_line};
 use super::secret::RequestSecrets;
-use super::{Answer, MAX_ANSWER_BYTES};
+use super::{Answer, MAX_ANSWER_BYTES, MAX_ANSWER_PIECES};
 
 /// Maximum length of an answer in bytes. A stream has about two hundred bytes for each token.
 const LONGEST_ANSWER: usize = 64 << 20;
@@ -53,16 +53,18 @@ pub(super) struct HttpReply {
     /// Name of the server and model, which is kept with opaque data.
     origin: String,
     /// The connection; `None` once nothing more will be read, which closes it.
-    response: Option<Response>,
+    response: Option<Answered>,
     /// Secrets that were sent, to be removed from the server's error messages.
     secrets: RequestSecrets,
     unframer: Unframer,
     reader: AnswerReader,
-    pieces: VecDeque<StreamEvent>,
+    pieces: Pieces,
     times: Times,
     /// Time at which the answer ends, once the reason for its end has come.
     ends: Option<Instant>,
     bytes: usize,
+    /// Number of pieces in which the answer came so far.
+    events: usize,
     /// Number of bytes of text, reasoning and calls so far; at most [`MAX_ANSWER_BYTES`].
     said: usize,
     failure: Option<ProviderError>,
@@ -75,7 +77,10 @@ impl AnswerStream for HttpReply {
         Box::pin(async move {
             loop {
                 // Pieces that came before a failure are returned first.
-                if let Some(piece) = self.pieces.pop_front() {
+                if self.response.is_none() {
+                    self.pieces.end();
+                }
+                if let Some(piece) = self.pieces.take() {
                     return Ok(Some(piece));
                 }
                 if let Some(failure) = &self.failure {
@@ -97,7 +102,7 @@ impl HttpReply {
     pub(super) fn new(
         endpoint: Arc<Endpoint>,
         origin: String,
-        response: Response,
+        response: Answered,
         secrets: RequestSecrets,
         reader: AnswerReader,
         times: Times,
@@ -106,13 +111,14 @@ impl HttpReply {
             endpoint,
             origin,
             response: Some(response),
+            pieces: Pieces::new(secrets.clone()),
             secrets,
             unframer: Unframer::default(),
             reader,
-            pieces: VecDeque::new(),
             times,
             ends: None,
             bytes: 0,
+            events: 0,
             said: 0,
             failure: None,
             stopped: false,
@@ -137,8 +143,8 @@ impl HttpReply {
                 return Ok(());
             }
         }
-        let is_malformed = |piece: &StreamEvent| *piece == StreamEvent::Stopped(Stop::Malformed);
-        if self.reader.has_begun() || !self.pieces.iter().any(is_malformed) {
+        let malformed = StreamEvent::Stopped(Stop::Malformed);
+        if self.reader.has_begun() || !self.pieces.contains(&malformed) {
             return Ok(());
         }
         let what = "the model made a tool call that its server could not read";
@@ -186,11 +192,18 @@ impl HttpReply {
     /// Decodes a part of the answer, or its end.
     fn decode(&mut self, chunk: Option<&[u8]>) -> Result<(), FailedAttempt> {
         let mut pieces = Vec::new();
-        let reader = &mut self.reader;
+        let (reader, events) = (&mut self.reader, &mut self.events);
         let read = match chunk {
-            Some(chunk) => {
-                self.unframer.push(chunk, &mut |text: &str| reader.take(text, &mut pieces))
-            }
+            Some(chunk) => self.unframer.push(chunk, &mut |text: &str| {
+                *events += 1;
+                match *events > MAX_ANSWER_PIECES {
+                    false => reader.take(text, &mut pieces),
+                    true => {
+                        let what = format!("the answer has more than {MAX_ANSWER_PIECES} pieces");
+                        Err(Broken::malformed(what))
+                    }
+                }
+            }),
             None => self.unframer.end(&mut |text: &str| reader.take_last(text, &mut pieces)),
         };
         let is_cut = read.is_ok() && chunk.is_none() && !self.reader.closed(&mut pieces);
@@ -207,7 +220,7 @@ impl HttpReply {
         if chunk.is_none() {
             self.response = None;
         }
-        self.pieces.extend(pieces);
+        self.pieces.add(pieces);
         if let Err(Broken(refusal)) = read {
             let what = in_a_line(&refusal.said, &self.secrets);
             let failed = self.endpoint.failed(*refusal, what);

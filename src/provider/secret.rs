@@ -17,6 +17,9 @@ const LEAST_UNLIKELY: usize = 5;
 /// Number of characters of a key whose occurrence in a text cannot be a coincidence, either. Servers
 /// repeat the beginning of a key to say which one they refuse.
 const TOLD_PART: usize = 8;
+/// Minimum length, in bytes, of a key that is looked for in an answer. Shorter ones, such as "ollama",
+/// may be words, and hiding them would change what a model said.
+const LEAST_IN_ANSWER: usize = 16;
 /// Maximum length of a key in bytes.
 const LONGEST_KEY: usize = 16 << 10;
 
@@ -133,7 +136,30 @@ impl RequestSecrets {
         self.0.iter().fold(text.to_owned(), |text, secret| secret.hidden_in(&text))
     }
 
-    /// Does the same for a truncated text.
+    /// Replaces each whole secret in an answer.
+    pub(super) fn hidden_whole(&self, text: &str) -> String {
+        self.in_answer().fold(text.to_owned(), |text, secret| match text.contains(secret) {
+            true => text.replace(secret, "…"),
+            false => text,
+        })
+    }
+
+    /// Returns the place at which the end of a text may begin a secret.
+    pub(super) fn begun_at(&self, text: &str) -> usize {
+        let begun = |secret: &str| {
+            let first = text.ceil_char_boundary(text.len().saturating_sub(secret.len()));
+            let is_begun =
+                |at: &usize| text.is_char_boundary(*at) && secret.starts_with(&text[*at..]);
+            (first..text.len()).find(is_begun)
+        };
+        self.in_answer().filter_map(begun).min().unwrap_or(text.len())
+    }
+
+    fn in_answer(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(Secret::reveal).filter(|secret| secret.len() >= LEAST_IN_ANSWER)
+    }
+
+    /// Does the same as [`hidden_in`](Self::hidden_in) for a truncated text.
     pub(super) fn hidden_in_beginning(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| secret.hidden_in_beginning(&text))
     }

@@ -273,13 +273,15 @@ impl HttpProvider {
             let other = address.with_version().models();
             asked = self.endpoint.ask(&other, None, until, &on_wait).await.or(asked);
         }
-        let answer = self.endpoint.whole(asked?.0, MAX_MODEL_LIST_BYTES, until).await?;
+        let (response, secrets) = asked?;
+        let answer = self.endpoint.whole(response, MAX_MODEL_LIST_BYTES, until).await?;
         let family = self.family;
         let wrong = |what: String| self.endpoint.error(ErrorKind::Malformed, what);
         let models = apart(answer, move |said| listed(family, said)).await.unwrap_or(Ok(None));
-        let models = models
+        let mut models = models
             .map_err(wrong)?
             .ok_or_else(|| wrong("the answer is not a list of models".to_owned()))?;
+        models.iter_mut().for_each(|model| model.name = secrets.hidden_whole(&model.name));
         self.note_abilities(&models);
         match address.is_deployed() {
             true => Ok(vec![ModelListing::named(self.endpoint.model())]),

@@ -422,7 +422,10 @@ fn a_refusal_that_is_cut_tells_no_part_of_the_key() {
 #[test]
 fn a_server_that_sends_without_a_pause_holds_nobody_else_up() {
     let kind = &FAMILIES[0];
-    let server = Endpoint::new(|_, _| Answer::streaming(Body::Provisional));
+    let server = Endpoint::new(|_, before| match before {
+        0 => Answer::streaming(Body::Provisional),
+        _ => Answer::streaming(Body::Chunks(vec![kind.stream.into()])),
+    });
     let (quick, request) = (Duration::from_secs(3), request());
     let provider = provider(kind, &server).waiting(Times { begin: quick, ..TIMES });
     runtime().block_on(async {
@@ -441,6 +444,37 @@ fn a_server_that_sends_without_a_pause_holds_nobody_else_up() {
         assert!(begun.elapsed() < quick * 2, "it took {:?}", begun.elapsed());
         assert!(longest < Duration::from_secs(1), "others waited {longest:?}");
     });
+    // Nor does a later call wait for what the server still sends for this one.
+    assert_eq!(runtime().block_on(asked(&provider)).1, None);
+}
+
+#[test]
+fn a_key_that_an_answer_repeats_is_hidden() {
+    let said = |text: &str| {
+        let delta = serde_json::json!({ "content": text });
+        let event = serde_json::json!({ "choices": [{ "index": 0, "delta": delta }] });
+        format!("data: {event}\n\n").into_bytes()
+    };
+    let server = Endpoint::new(move |_, _| {
+        let last =
+            "data: {\"choices\": [{\"index\": 0, \"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n";
+        let pieces = [said("it is sk-0123456"), said("789abcdef, or sk-0"), last.into()];
+        Answer::streaming(Body::Chunks(pieces.into()))
+    });
+    let key = KeySource::Command("echo sk-0123456789abcdef".to_owned());
+    let provider = HttpProvider::new(Family::Openai, "here", &server.url, "test-model", key);
+    let (whole, failure) = runtime().block_on(asked(&provider.waiting(TIMES)));
+    assert_eq!((&*whole.text, failure), ("it is …, or sk-0", None));
+}
+
+#[test]
+fn an_answer_in_endless_pieces_is_refused() {
+    let event = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n";
+    let (kind, events) = (&FAMILIES[0], event.repeat(100));
+    let (_, failure) = ask(kind, move || Answer::streaming(Body::Endless(events.clone())));
+    let failure = failure.unwrap();
+    assert_eq!(failure.kind, ErrorKind::Malformed, "{failure}");
+    assert!(failure.what.contains("more than 262144 pieces"), "{failure}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use crate::files::{
     DEFAULT_MAX_FILE_BYTES, DEFAULT_MAX_TREE_ENTRIES, LARGEST_RECORDING, MAX_NAMED_SKIPS,
     MOST_RECORDINGS,
 };
-use crate::provider::{MAX_ANSWER_BYTES, MAX_LISTED_MODELS, MAX_MODEL_LIST_BYTES};
+use crate::provider::{
+    MAX_ANSWER_BYTES, MAX_ANSWER_PIECES, MAX_LISTED_MODELS, MAX_MODEL_LIST_BYTES,
+};
 use crate::recorded::{LARGEST_MESSAGE, LONGEST_LINE};
 use crate::rpc::agents::{self, MAX_DIGEST_BYTES, MAX_PUSHED_ITEMS, MAX_WAITING};
 use crate::rpc::client_tools::{
@@ -172,6 +174,8 @@ limits! {
     /// Maximum size of the text, reasoning and calls of a model's answer, in bytes; four times as
     /// much as they come.
     max_answer_bytes: usize = MAX_ANSWER_BYTES;
+    /// Maximum number of pieces in which such an answer comes.
+    max_answer_pieces: usize = MAX_ANSWER_PIECES;
     /// Maximum size of a provider's list of models, in bytes.
     max_model_list_bytes: usize = MAX_MODEL_LIST_BYTES;
     /// Maximum number of models in such a list.
