@@ -26,3 +26,16 @@ pub(crate) const CALLS_ELSEWHERE: usize = 256;
 pub(crate) const EDITOR_PATIENCE_MS: u64 = 200;
 /// Maximum number of inputs that may wait in one REPL.
 pub(crate) const WAITING_INPUTS: usize = 64;
+
+/// Number of bytes that all clients of a server may leave unread, unless one of them may leave more.
+pub(crate) const MAX_UNREAD: usize = 256 << 20;
+
+/// Returns the number of bytes that one client may leave unread.
+pub(crate) fn max_unread_of_one(max_message: usize) -> usize {
+    max_message.saturating_mul(2)
+}
+
+/// Returns the number of bytes that all clients may leave unread.
+pub(crate) fn max_unread(max_message: usize) -> usize {
+    max_unread_of_one(max_message).max(MAX_UNREAD)
+}

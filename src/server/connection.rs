@@ -32,7 +32,7 @@ pub(super) async fn serve(
     hung_up: impl Future<Output = ()> + Send,
 ) {
     let limit = server.tools().limits.max_message_bytes;
-    let (writer, outbox) = OutboxWriter::new(writer, limit);
+    let (writer, outbox) = OutboxWriter::new(writer, limit, &server.unread);
     if matches!(admission, Admission::Refused) {
         warn_of(
             "refused a client from another user or machine; set up a secret to admit such clients \

@@ -27,10 +27,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::backpressure::Unread;
 use self::guests::{Guest, Guests};
 use self::notify::EventBurst;
 use crate::agent;
@@ -40,6 +41,8 @@ use crate::rpc::{self, Tools};
 /// Number of commits that a subscriber may lag behind. If it lags further behind, it misses the
 /// events of the oldest commits.
 const EVENT_BACKLOG: usize = 256;
+/// Maximum number of large answers, of all clients, that are made and encoded at the same time.
+const LARGE_ANSWERS: usize = 4;
 /// Buffer size of an in-process connection in each direction, in bytes.
 const MEMORY_BUFFER: usize = 1 << 20;
 /// Time that open calls have to finish while the server shuts down.
@@ -59,6 +62,9 @@ pub struct Server {
     /// Number of connections so far.
     connections: Arc<AtomicU64>,
     guests: Guests,
+    unread: Unread,
+    /// Places for large answers that are made and encoded.
+    large: Arc<Semaphore>,
     /// Secret for TCP. A client that needs no secret may send it nevertheless.
     secret: Option<auth::SecretHash>,
 }
@@ -104,7 +110,18 @@ impl Server {
         let (tools, guests) = (Arc::new(tools), Guests::default());
         tools.connect_editors();
         tokio::spawn(ending.clone().run_until_cancelled_owned(rpc::share(Arc::downgrade(&tools))));
-        Self { tools, events, ending, over, tasks, connections, guests, secret: None }
+        Self {
+            tools,
+            events,
+            ending,
+            over,
+            tasks,
+            connections,
+            guests,
+            unread: Unread::default(),
+            large: Arc::new(Semaphore::new(LARGE_ANSWERS)),
+            secret: None,
+        }
     }
 
     /// Sets the secret that clients who need no secret may send as their first line or payload. The

@@ -8,10 +8,11 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::backpressure::{Backpressure, CHATTER_LIMIT};
+use super::backpressure::{Backpressure, CHATTER_LIMIT, Unread};
 use super::notify::{EventBurst, is_wanted, notification, notifications};
 use crate::engine::Event;
 use crate::repl::Editor;
+use crate::rpc::limits::max_unread_of_one;
 use crate::rpc::{Later, Peer, Subscription};
 use crate::value::Value;
 use crate::wire::dialect::{Dialect, Encoder};
@@ -34,13 +35,21 @@ pub(super) enum Out {
     /// A notification for this client alone, such as progress of a call, with its approximate size
     /// in bytes.
     Told(&'static str, Value, usize),
-    /// A large answer, with its place among the large answers. The place is freed once the client
-    /// has less than [`CHATTER_LIMIT`] bytes left to read.
-    Large(Outgoing, OwnedSemaphorePermit),
+    /// A large answer, with its places.
+    Large(Outgoing, LargePlaces),
     /// The client's dialect, once it is known.
     Speak(Dialect),
     /// A subscription, beginning with the next event.
     Subscribe(Subscription, broadcast::Receiver<Arc<EventBurst>>),
+}
+
+/// The places of a large answer.
+pub(super) struct LargePlaces {
+    /// Place among those of the client, until it has less than [`CHATTER_LIMIT`] bytes left to read.
+    pub(super) own: OwnedSemaphorePermit,
+    /// Place among those of all clients, until the answer is encoded. What is encoded counts as
+    /// unread.
+    pub(super) of_all: OwnedSemaphorePermit,
 }
 
 /// Sender of messages to the writer. The writer ends when the last clone is dropped.
@@ -57,16 +66,16 @@ impl Outbox {
         self.reply_from(id, outcome, None);
     }
 
-    /// Sends a reply. `place` is its place among the large answers; `None` for other answers.
+    /// Sends a reply. `places` are those of a large answer; `None` for other answers.
     pub(super) fn reply_from(
         &self,
         id: Option<RequestId>,
         outcome: Result<Value, WireError>,
-        place: Option<OwnedSemaphorePermit>,
+        places: Option<LargePlaces>,
     ) {
         let message = Outgoing::Reply(id, outcome);
-        self.send(match place {
-            Some(place) => Out::Large(message, place),
+        self.send(match places {
+            Some(places) => Out::Large(message, places),
             None => Out::Message(message),
         });
     }
@@ -137,9 +146,9 @@ pub(super) enum WriteError {
 }
 
 impl<W: AsyncWrite + Unpin> OutboxWriter<W> {
-    pub(super) fn new(sink: W, max_message: usize) -> (Self, Outbox) {
+    pub(super) fn new(sink: W, max_message: usize, unread: &Unread) -> (Self, Outbox) {
         let (sender, queue) = mpsc::unbounded_channel();
-        let backpressure = Arc::<Backpressure>::default();
+        let backpressure = unread.join();
         let writer = Self {
             sink,
             queue,
@@ -175,6 +184,9 @@ impl<W: AsyncWrite + Unpin> OutboxWriter<W> {
             }
             tokio::select! {
                 biased;
+                () = self.backpressure.hang_up.cancelled() => {
+                    return Err(WriteError::TooSlow(self.pending()));
+                }
                 written = self.sink.write(&self.buffer[self.written..]), if self.pending() > 0 => {
                     self.advance(written?)?;
                 }
@@ -201,13 +213,15 @@ impl<W: AsyncWrite + Unpin> OutboxWriter<W> {
                 self.encode(Outgoing::Notify(topic, params));
             }
             Out::Message(message) => self.encode_somewhere(message).await,
-            Out::Large(message, place) => {
+            Out::Large(message, LargePlaces { own, of_all }) => {
                 self.encode_somewhere(message).await;
-                self.places.push(place);
+                self.places.push(own);
+                self.note_pending();
+                drop(of_all);
             }
         }
         self.note_pending();
-        match self.pending() > self.max_message.saturating_mul(2) {
+        match self.pending() > max_unread_of_one(self.max_message) {
             true => Err(WriteError::TooSlow(self.pending())),
             false => Ok(()),
         }
@@ -300,7 +314,7 @@ impl<W: AsyncWrite + Unpin> OutboxWriter<W> {
     /// Reports how much is unread. When little is unread, frees the places of large answers and
     /// sends the events that were held back.
     fn note_pending(&mut self) {
-        self.backpressure.set_pending(self.pending());
+        self.backpressure.set_pending(self.pending(), self.max_message);
         if self.pending() < CHATTER_LIMIT {
             self.places.clear();
             for event in std::mem::take(&mut self.missed) {

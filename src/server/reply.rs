@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::outbox::Outbox;
+use super::outbox::{LargePlaces, Outbox};
 use super::running::RunningCalls;
 use crate::engine::{Caller, EngineError};
 use crate::rpc::{self, Method, engine_error};
@@ -36,6 +36,7 @@ pub(super) struct EncodedReply {
     /// Cancelled when the server no longer waits for open calls.
     pub(super) over: CancellationToken,
     pub(super) running: RunningCalls,
+    /// Places of the client's large answers.
     pub(super) places: Arc<Semaphore>,
     pub(super) caller: Caller,
     /// Length of the call's message in bytes.
@@ -70,8 +71,8 @@ impl EncodedReply {
         }
     }
 
-    /// Sends an answer. `place` is its place among the large answers; `None` for other answers.
-    pub(super) fn send_from(self, outcome: ReplyOutcome, place: Option<OwnedSemaphorePermit>) {
+    /// Sends an answer. `places` are those of a large answer; `None` for other answers.
+    pub(super) fn send_from(self, outcome: ReplyOutcome, places: Option<LargePlaces>) {
         if let To::Client(Some(id)) = &self.to {
             self.running.forget(id, &self.cancelled);
         }
@@ -83,7 +84,7 @@ impl EncodedReply {
         });
         let outcome = outcome.map_err(|error| rpc::spelled(error, self.dialect, self.method));
         match (self.to, &outcome) {
-            (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, place),
+            (To::Client(id @ Some(_)), _) => self.outbox.reply_from(id, outcome, places),
             (To::Client(None), Err(error)) => tracing::debug!("a notification failed: {error}"),
             (To::Client(None), Ok(_)) => {}
             // The caller may have stopped waiting.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Server;
-use super::outbox::Out;
+use super::outbox::{LargePlaces, Out};
 use super::reply::EncodedReply;
 use crate::engine::{EngineError, Reach};
 use crate::rpc::{
@@ -46,7 +47,8 @@ pub(super) async fn settle(server: &Server, step: Result<Step, WireError>, reply
                 true => Err(EngineError::Cancelled),
                 false => operation(engine),
             };
-            let answer = move |outcome| finish(outcome, reply);
+            let large = Arc::clone(&server.large);
+            let answer = move |outcome| finish(outcome, reply, large);
             if let Err(error) = server.tools().engine.submit(caller, reach, operation, answer).await
             {
                 tracing::debug!("a call came too late: {error}");
@@ -86,31 +88,33 @@ async fn awaited(
 }
 
 /// Sends the answer of a committed call, or starts the work that must be done before the answer.
-fn finish(outcome: Result<Finish, EngineError>, reply: EncodedReply) {
+fn finish(outcome: Result<Finish, EngineError>, reply: EncodedReply, large: Arc<Semaphore>) {
     match outcome {
         Err(error) => reply.send(Err(engine_error(error))),
         Ok(Finish::Now(value)) => reply.send(Ok(value)),
         Ok(Finish::Refused(error)) => reply.send(Err(error)),
-        Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply))),
+        Ok(Finish::Later(work)) => drop(tokio::spawn(finish_later(work, reply, large))),
     }
 }
 
-/// Waits for a place among the large answers, runs the work that follows a commit, and sends the
-/// answer.
-async fn finish_later(work: Work, reply: EncodedReply) {
+/// Waits for places among the large answers of the client and of all clients, runs the work that
+/// follows a commit, and sends the answer.
+async fn finish_later(work: Work, reply: EncodedReply, large: Arc<Semaphore>) {
     let cancelled = Arc::clone(&reply.cancelled);
     let places = Arc::clone(&reply.places);
     let working = async {
-        // The semaphore is never closed.
-        let place = places.acquire_owned().await.ok();
+        // The semaphores are never closed.
+        let own = places.acquire_owned().await.ok();
+        let of_all = large.acquire_owned().await.ok();
         let outcome = tokio::task::spawn_blocking(work).await;
-        (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), place)
+        let places = own.zip(of_all).map(|(own, of_all)| LargePlaces { own, of_all });
+        (outcome.unwrap_or_else(|_| Err(defect("finishing the call"))), places)
     };
     tokio::select! {
         // Checked first, so that work for a client that has gone never begins.
         biased;
         () = cancelled.cancelled() => reply.send(Err(engine_error(EngineError::Cancelled))),
-        (outcome, place) = working => reply.send_from(outcome, place),
+        (outcome, places) = working => reply.send_from(outcome, places),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 
 use serde_json::json;
 
@@ -338,4 +339,32 @@ fn a_backup_replaces_no_part_of_the_state() {
     assert!(said.contains("not a regular file"), "{said}");
     home.succeed(&["backup", home.file("b.db").to_str().unwrap()]);
     assert_eq!(home.stdio(&[]).contents("m"), ["kept"]);
+}
+
+/// Clients that read nothing are hung up on once they leave too much unread together. Who reads is
+/// served.
+#[test]
+fn what_is_unread_is_bounded_for_all_clients_together() {
+    let home = Home::new();
+    let mut server = home.listening(&["--tokenizer", "estimate"]);
+    let mut reader = server.unix(Dialect::Native);
+    let text = "x".repeat(2_000_000);
+    for _ in 0..20 {
+        reader.ok("add-item", &format!("(:content \"{text}\" :brief t)"));
+    }
+    let ask = |_| {
+        let mut deaf = UnixStream::connect(&server.socket).unwrap();
+        deaf.write_all(b"(:id 1 :method list-items)\n").unwrap();
+        deaf
+    };
+    let mut deaf: Vec<UnixStream> = (0..12).map(ask).collect();
+    // Empty lines are ignored, and cannot be sent to who hung up.
+    let mut hung_up = || deaf.iter_mut().filter_map(|deaf| deaf.write_all(b"\n").err()).count();
+    until("six clients left", || hung_up() == 6);
+    let listed = reader.ok("list-items", "nil");
+    assert_eq!(listed.as_array().unwrap().len(), 20);
+    until("five clients left", || hung_up() == 7);
+    let peak = server.process.peak_memory();
+    assert!(peak < 3 << 29, "{peak}");
+    server.process.kill();
 }

@@ -23,7 +23,7 @@ use crate::rpc::client_tools::{
 };
 use crate::rpc::limits::{
     CALLS_ASIDE, CALLS_ELSEWHERE, EDITOR_PATIENCE_MS, LISTS_KEPT, MAX_BATCH, MAX_CANCEL_BYTES,
-    MAX_HITS, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS,
+    MAX_HITS, PAGE_BYTES, WAITING_CALLS, WAITING_INPUTS, max_unread,
 };
 use crate::rpc::memories::{self, MAX_MEMORY_BYTES};
 use crate::rpc::messages::MAX_ADDED;
@@ -76,6 +76,9 @@ limits! {
     /// files of a tree may be as large together, and unread answers twice as large; then the server
     /// hangs up.
     max_message_bytes: usize = limits.max_message_bytes;
+    /// Maximum size of the unread answers of all clients together, in bytes. Then the server hangs up
+    /// on those that have read nothing for the longest time.
+    max_unread_bytes: usize = max_unread(limits.max_message_bytes);
     /// Maximum size of a message that has its length before it, in bytes.
     max_framed_bytes: usize = MAX_PAYLOAD.min(limits.max_message_bytes);
     /// Maximum depth of nesting in a message.

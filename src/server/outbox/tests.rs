@@ -27,7 +27,7 @@ fn fill(outbox: &Outbox) -> usize {
 #[tokio::test]
 async fn who_waits_for_room_loses_nothing() {
     let (near, far) = tokio::io::duplex(1000);
-    let (writer, outbox) = OutboxWriter::new(near, 64 << 20);
+    let (writer, outbox) = OutboxWriter::new(near, 64 << 20, &Unread::default());
     let told = fill(&outbox);
     assert!((ROOM_LIMIT / 2..=ROOM_LIMIT + 2 * PIECE).contains(&(told * PIECE)), "{told}");
     // The same is true after the writer has taken everything while the client still does not read.
@@ -54,7 +54,7 @@ async fn who_waits_for_room_loses_nothing() {
 #[tokio::test]
 async fn who_never_reads_is_not_waited_for_again() {
     let (near, _far) = tokio::io::duplex(1000);
-    let (_writer, outbox) = OutboxWriter::new(near, 64 << 20);
+    let (_writer, outbox) = OutboxWriter::new(near, 64 << 20, &Unread::default());
     fill(&outbox);
     outbox.backpressure.give_up();
     // Even so, the amount of unread data stays bounded.
@@ -68,7 +68,7 @@ async fn who_never_reads_is_not_waited_for_again() {
 
 #[test]
 fn progress_is_told_to_those_who_can_hear_it() {
-    let (writer, outbox) = OutboxWriter::new(Vec::new(), 64 << 20);
+    let (writer, outbox) = OutboxWriter::new(Vec::new(), 64 << 20, &Unread::default());
     assert!(outbox.progress(piece(0)));
     outbox.send(Out::Speak(Dialect::Json));
     assert!(outbox.progress(piece(1)));
