@@ -46,6 +46,7 @@ pub(super) mod reason {
     pub(crate) const HALF: &str = "previous units get at most half of the remaining budget";
     pub(crate) const OLDER_UNIT: &str = "older than the last three approved units";
     pub(crate) const NO_CODE: &str = "it has no implementation";
+    pub(crate) const SHORTENED: &str = "cut to its share, without what is shown anyway";
     pub(crate) const SHOWN: &str = "the messages that it stands in for are shown";
 }
 

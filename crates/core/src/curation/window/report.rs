@@ -1,7 +1,7 @@
 //! Builds the report of a window from the parts that were offered, chosen and built.
 
 use super::{MessagePart, WindowInput, fingerprint};
-use crate::curation::offer::{Offer, OfferedText};
+use crate::curation::offer::{Offer, OfferedText, reason};
 use crate::curation::phase::{self, Need};
 use crate::curation::report::{Entry, Report, ReportPart, SectionTokens, SentCount};
 use crate::curation::section::Section;
@@ -55,15 +55,16 @@ fn entries(offer: &Offer, history: &History<'_>, chosen: Projection) -> Vec<Entr
 }
 
 fn entry_of(offered: &OfferedText) -> Entry {
+    let (fate, reason) = match (offered.admitted, offered.tokens < offered.whole) {
+        (false, _) => (Fate::Dropped, offered.reason),
+        (true, false) => (Fate::Kept, offered.reason),
+        (true, true) => (Fate::Shortened, reason::SHORTENED),
+    };
     Entry {
         section: offered.section,
         what: offered.what.clone(),
-        fate: match (offered.admitted, offered.tokens < offered.whole) {
-            (false, _) => Fate::Dropped,
-            (true, false) => Fate::Kept,
-            (true, true) => Fate::Shortened,
-        },
-        reason: offered.reason,
+        fate,
+        reason,
         score: None,
         before: offered.whole,
         after: if offered.admitted { offered.tokens } else { 0 },

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_summary_leaves_out_what_is_shown() {
-        let text = check(1000, Fate::Shortened, "it fits");
+        let text = check(1000, Fate::Shortened, "cut to its share, without what is shown anyway");
         assert!(text.starts_with("[Previous conversation summary"), "{text}");
         assert!(!text.contains("(msg-5)"), "msg-5 is shown: {text}");
     }
