@@ -1015,7 +1015,7 @@ On a heading, \\<contexture-dashboard-heading-map>\\[outline-cycle] folds its se
 previous and the next window,
 \\[revert-buffer] fetches the last window again.
 
-In front of each line, + means in the window, ~ shortened, - left out, and
+In front of each line, + means in the window, ~ in part, - left out, and
 r that the next question brings the messages back.
 
 See Info node `(contexture)Why sent'.
@@ -1231,7 +1231,11 @@ name, has the item, the item's name."
 
 (defun contexture-explain--mark (part)
   "Return the mark for the outcome of PART."
-  (pcase (if (contexture-explain--restored-p part) :restored (plist-get part :fate))
+  (pcase (cond ((contexture-explain--restored-p part) :restored)
+               ;; A note has lines of it.
+               ((and (eq (plist-get part :fate) :dropped) (< 0 (or (plist-get part :after) 0)))
+                :shortened)
+               (t (plist-get part :fate)))
     (:restored (propertize "r" 'face 'contexture-explain-shortened))
     (:kept (propertize "+" 'face 'contexture-explain-kept))
     (:shortened (propertize "~" 'face 'contexture-explain-shortened))

@@ -105,7 +105,7 @@ fn part(history: &History<'_>, shown: Shown) -> Part {
             (index, None, history.measure.message(history.messages[index].tokens))
         }
         Shown::Shortened { index, content, tokens } => (index, Some(content), tokens),
-        Shown::Note { content, tokens } => (usize::MAX, Some(content), tokens),
+        Shown::Note { content, tokens, .. } => (usize::MAX, Some(content), tokens),
     }
 }
 

@@ -61,7 +61,8 @@ struct WindowPart<'a> {
     units: Option<u64>,
     /// Tokens of the whole part; 0 for a note that replaces messages.
     before: u64,
-    /// Tokens of the part in the window; 0 if it is left out.
+    /// Tokens of the part in the window. Lines that a note has of messages count for the messages,
+    /// not for the note.
     after: u64,
     /// Lowest score in a run; absent if there are no scores.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -132,6 +132,12 @@ messages")))
                        (buffer-substring-no-properties (point-min) (point-max))))
         (should (looking-at "- msg-[0-9]+…"))))))
 
+(ert-deftest contexture-explain-marks-what-a-note-has-lines-of ()
+  (cl-loop for (after mark) in '((0 "-") (5 "~"))
+           do (should (equal mark (substring-no-properties
+                                   (contexture-explain--mark
+                                    (list :what "msg-1" :fate :dropped :after after)))))))
+
 (ert-deftest contexture-explain-brings-back-what-was-left-out ()
   (contexture-explain-tests--with-window '(:max-tokens 600)
     (contexture-explain)

@@ -159,7 +159,9 @@ mod tests {
             Some(number) => {
                 Shown::Shortened { index: index(number), content: "-".into(), tokens: 1 }
             }
-            None if word == "n" => Shown::Note { content: "-".into(), tokens: 5 },
+            None if word == "n" => {
+                Shown::Note { content: "-".into(), tokens: 5, lines: Vec::new() }
+            }
             None => Shown::Whole(index(word)),
         });
         let projection = Projection { shown: shown.collect(), verdicts: Vec::new() };

@@ -67,7 +67,8 @@ pub struct Entry {
     /// Cost of the whole part, in tokens; 0 for a note that replaces messages, and for a unit of
     /// code whose text was not needed.
     pub before: u64,
-    /// Cost in the window, in tokens; 0 for a part that is left out.
+    /// Cost in the window, in tokens. For messages, lines of them that a note has count too; for a
+    /// note, they do not.
     pub after: u64,
 }
 

@@ -60,6 +60,9 @@ pub enum Shown {
         content: String,
         /// Cost of the note, in tokens.
         tokens: u64,
+        /// What of this cost is for lines of left-out messages: the index of each message, and the
+        /// cost of its lines, in tokens.
+        lines: Vec<(usize, u64)>,
     },
 }
 

@@ -52,7 +52,7 @@ fn with_marks(history: &History<'_>, chosen: &[Shown], mut left: u64) -> Vec<Sho
         let content = mark(length);
         let tokens = history.measure.note(&content);
         left = left.checked_sub(tokens)?;
-        Some((start, Shown::Note { content, tokens }))
+        Some((start, Shown::Note { content, tokens, lines: Vec::new() }))
     });
     let mut marks: HashMap<usize, Shown> = marks.collect();
     let mut result = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
                 tokens += measure.message(messages[*index].tokens);
                 index.to_string()
             }
-            Shown::Note { content, tokens: cost } => {
+            Shown::Note { content, tokens: cost, .. } => {
                 tokens += cost;
                 content.clone()
             }

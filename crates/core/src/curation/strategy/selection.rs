@@ -97,7 +97,7 @@ impl<'b, 'a> UnitSelection<'b, 'a> {
         let kept = self.kept_messages();
         let gap = kept.iter().enumerate().take_while(|(at, index)| at == *index).count();
         let mut shown: Vec<Shown> = kept.into_iter().map(Shown::Whole).collect();
-        shown.insert(gap, Shown::Note { content, tokens });
+        shown.insert(gap, Shown::Note { content, tokens, lines: Vec::new() });
         Projection { shown, verdicts: self.verdicts(left_out) }
     }
 

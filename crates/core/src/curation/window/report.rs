@@ -72,7 +72,7 @@ fn entry_of(offered: &OfferedText) -> Entry {
 }
 
 /// Lists one entry for each unit and one for each note. The entry of a note comes right after that
-/// of the unit whose message is shown before the note.
+/// of the unit whose message is shown before the note. Lines of a unit in a note count for the unit.
 fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> {
     let unit_of = history.unit_of_each_message();
     let mut after = vec![0; history.units.len()];
@@ -81,7 +81,15 @@ fn entries_of_messages(history: &History<'_>, chosen: Projection) -> Vec<Entry> 
     for shown in &chosen.shown {
         let tokens = shown.tokens(history);
         match shown {
-            Shown::Note { .. } => notes.push((place, tokens)),
+            Shown::Note { lines, .. } => {
+                let mut rest = tokens;
+                for (index, cost) in lines {
+                    let cost = rest.min(*cost);
+                    after[unit_of[*index]] += cost;
+                    rest -= cost;
+                }
+                notes.push((place, rest));
+            }
             Shown::Whole(index) | Shown::Shortened { index, .. } => {
                 after[unit_of[*index]] += tokens;
                 place = unit_of[*index] + 1;

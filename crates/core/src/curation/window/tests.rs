@@ -4,11 +4,12 @@ use crate::testing::rounds;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 use super::*;
+use crate::curation::report::Entry;
 use crate::curation::section::{CodeUnit, CountedText, Failure};
 use crate::curation::strategy::sliding::Sliding;
 use crate::curation::strategy::{ALL, Fate};
 use crate::curation::summary::{Extractive, SummarySource, summarize};
-use crate::curation::testing::{Random, history, messages, plain, summarize_before};
+use crate::curation::testing::{Random, history, messages, plain, summarize_before, worded};
 use crate::session::message::Message;
 use crate::tokens::{Estimate, Measure};
 use crate::wording::{in_full, lines};
@@ -266,7 +267,8 @@ impl Strategy for Careless {
 
     fn project(&self, history: &History<'_>, _: &Aim<'_>) -> Projection {
         let content = "much".repeat(999);
-        let note = Shown::Note { tokens: history.measure.note(&content), content };
+        let tokens = history.measure.note(&content);
+        let note = Shown::Note { content, tokens, lines: Vec::new() };
         let shown = (0..history.messages.len()).step_by(2).map(Shown::Whole).chain([note]);
         Projection { shown: shown.collect(), verdicts: Vec::new() }
     }
@@ -342,11 +344,19 @@ fn check_window(request: &WindowInput<'_>, history: &History<'_>) {
         window.report.entries.iter().filter(|e| matches!(e.what, ReportPart::Messages(_)));
     assert_eq!(messages.count(), history.units.len());
     for entry in &window.report.entries {
-        assert!(entry.fate != Fate::Dropped || entry.after == 0, "{entry:?}");
+        let ReportPart::Messages(numbers) = &entry.what else { continue };
+        let is_told = numbers.iter().any(|number| has_lines_of(&window, *number));
+        assert!(entry.fate != Fate::Dropped || (entry.after > 0) == is_told, "{entry:?}");
     }
     assert_eq!(build(request).as_ref(), Ok(&window), "a second build differs");
     check_receipt(&window, history, &mut Random::new(window.tokens));
     check_restored(request, &window);
+}
+
+/// Returns whether a note has lines of a message.
+fn has_lines_of(window: &Window, number: u64) -> bool {
+    let mut notes = window.parts.iter().filter(|part| part.message.is_none());
+    notes.any(|note| note.content.contains(&format!("\nmsg-{number} ")))
 }
 
 fn cost(part: &MessagePart, history: &History<'_>) -> u64 {
@@ -437,6 +447,36 @@ proptest! {
     #[test]
     fn longer_histories_do_as_well(seed in any::<u64>(), most in 15..150_u64) {
         check_random(seed, most, true);
+    }
+}
+
+#[test]
+fn lines_in_a_note_are_not_counted_as_left_out() {
+    let mut log = messages("u");
+    for step in 0..12 {
+        let number = log.len() as u64 + 1;
+        log.push(worded(
+            number,
+            "a>1",
+            &format!("I look at read_part_{step} in src/part_{step}.rs."),
+        ));
+        let lines =
+            (0..40).map(|line| format!("    part_{line}.read_{step}(the_input, {line});\n"));
+        log.push(worded(number + 1, "t<1", &lines.collect::<String>()));
+    }
+    let (sections, measure) = (Sections::default(), plain());
+    let history = history(&log, &measure);
+    for budget in [200, 500, 900, 2000] {
+        let request = WindowInput { strategy: ALL[0], ..request(&sections, &history, budget) };
+        let window = build(&request).unwrap();
+        let left = |entry: &Entry| entry.before - entry.after;
+        let of_messages = |entry: &&Entry| entry.fate == Fate::Dropped;
+        let in_report: u64 = window.report.entries.iter().filter(of_messages).map(left).sum();
+        let notes = window.parts.iter().filter(|part| part.message.is_none());
+        let said =
+            notes.map(|note| note.content.split(' ').nth(1).unwrap().parse::<u64>().unwrap());
+        assert_eq!(in_report, said.sum::<u64>(), "{budget}");
+        assert!(in_report < history.tokens() - budget / 4, "{in_report}");
     }
 }
 

@@ -48,11 +48,17 @@ impl<'h> Choice<'_, 'h> {
         let lines: Vec<&TieredLine<'h>> =
             lines.filter(|line| self.is_kept[*line]).map(|line| &self.lines[line]).collect();
         let whole: u64 = (gap.0..=gap.1).map(|index| self.cost(index)).sum();
-        let kept: f64 = lines.iter().map(|line| line.cost).sum();
-        let left_out = whole.saturating_sub(kept as u64);
+        let of_message = |lines: &[&TieredLine<'h>]| {
+            let cost: f64 = lines.iter().map(|line| line.cost).sum();
+            let message = lines[0].message;
+            (message, self.cost(message).min(cost.ceil() as u64))
+        };
+        let costs: Vec<(usize, u64)> =
+            lines.chunk_by(|left, right| left.message == right.message).map(of_message).collect();
+        let left_out = whole.saturating_sub(costs.iter().map(|(_, cost)| cost).sum());
         let content = notes::note(self.history, gap, left_out, &lines);
         let tokens = self.history.measure.note(&content);
-        Shown::Note { content, tokens }
+        Shown::Note { content, tokens, lines: costs }
     }
 
     /// Returns the projection. Gives up lines, the last choices first, and then notes, if it would
@@ -76,20 +82,27 @@ impl<'h> Choice<'_, 'h> {
             }
             _ => true,
         });
-        let verdicts = (0..self.whole.len()).map(|unit| self.verdict(unit)).collect();
-        Projection { shown, verdicts }
+        let mut is_told = vec![false; self.whole.len()];
+        for shown in &shown {
+            if let Shown::Note { lines, .. } = shown {
+                lines.iter().for_each(|(message, _)| is_told[self.unit_of[*message]] = true);
+            }
+        }
+        let verdicts =
+            is_told.iter().enumerate().map(|(unit, is_told)| self.verdict(unit, *is_told));
+        Projection { verdicts: verdicts.collect(), shown }
     }
 
-    fn verdict(&self, at: usize) -> Verdict {
+    /// Returns the verdict on a unit. `is_told` says whether a note that is shown has lines of it.
+    fn verdict(&self, at: usize, is_told: bool) -> Verdict {
         let unit = &self.history.units[at];
-        let lines = || unit.members.iter().flat_map(|member| self.lines_of[*member].clone());
         let is_folded = self.history.is_folded(unit.members[0]);
         let is_cut = unit.members.iter().any(|member| self.cut.contains_key(member));
         let (fate, reason) = match self.whole[at] {
             true if is_cut => (Fate::Shortened, "a large result, cut to its beginning and end"),
             true if is_folded => (Fate::Kept, "summarized, but there is room for it"),
             true => (Fate::Kept, "new or asked for, and there is room for it"),
-            false if lines().any(|line| self.is_kept[line]) => {
+            false if is_told => {
                 (Fate::Dropped, "no room for all of it; a note has its lines about the work")
             }
             false if is_folded => (Fate::Dropped, "summarized, and no room for it"),

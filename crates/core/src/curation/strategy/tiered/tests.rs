@@ -42,7 +42,7 @@ fn project(log: &[Message], budget: u64, query: Option<&str>) -> (Vec<String>, u
             assert!(content.contains("bytes left out"));
             format!("{}:cut", log[*index].number)
         }
-        Shown::Note { content, tokens: cost } => {
+        Shown::Note { content, tokens: cost, .. } => {
             tokens += cost;
             content.lines().next().unwrap_or("").to_owned()
         }
@@ -279,7 +279,7 @@ fn keeps_its_promises(
                 tokens += cost;
                 seen.push(*index);
             }
-            Shown::Note { content, tokens: cost } => {
+            Shown::Note { content, tokens: cost, .. } => {
                 prop_assert_eq!(*cost, history.measure.note(content));
                 tokens += cost;
             }
