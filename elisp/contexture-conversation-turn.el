@@ -1572,7 +1572,10 @@ A slash command at the prompt does not count, since it is not sent."
                                :content (unless (or (string-empty-p text)
                                                     (string-prefix-p "/" text))
                                           text)
-                               :managers (contexture-conversation--draft-mentions))
+                               :managers (contexture-conversation--draft-mentions)
+                               :restore (contexture-count--restored
+                                         (plist-get contexture-conversation--session
+                                                    :session)))
             (contexture-conversation--model-params))))
 
 

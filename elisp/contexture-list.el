@@ -139,7 +139,8 @@ BACK is nil if it no longer should."
   (let ((others (cl-set-difference (contexture-count--restored session) ids
                                    :test #'equal)))
     (setf (alist-get session contexture-count--restored nil t #'equal)
-          (if back (append others ids) others))))
+          (if back (append others ids) others))
+    (contexture-count--all-changed)))
 
 ;;;; Following conversations
 

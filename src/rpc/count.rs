@@ -13,6 +13,7 @@ use super::tool_names::ToolNames;
 use super::window::SectionTexts;
 use super::{Finish, Step};
 use crate::agent::{self, RequestCount};
+use crate::ids::MessageId;
 use crate::session::message::Phase;
 use crate::value::Value;
 use crate::wire::message::WireError;
@@ -39,6 +40,9 @@ pub(super) struct CountParams {
     /// specific.
     #[serde(default, deserialize_with = "given_list")]
     managers: Option<Vec<ManagerName>>,
+    /// Ids of messages to bring back, as in `chat`.
+    #[serde(default, deserialize_with = "given_list")]
+    restore: Option<Vec<MessageId>>,
     /// Report each part of the window, and the outcome for each item.
     #[serde(default)]
     explain: bool,
@@ -71,6 +75,7 @@ pub(super) fn count_window(call: MethodCall, given: CountParams) -> Result<Step,
         tools: given.tools,
         sections: given.sections,
         managers: given.managers,
+        restore: given.restore,
         ..ChatParams::default()
     };
     let request = chat::request(&call, given)?;

@@ -287,7 +287,12 @@
   (contexture-conversation-tool-tests--with '(("One.") ("Two."))
     (let ((name (plist-get contexture-conversation--session :session))
           (restore (lambda ()
-                     (plist-get (contexture-conversation--chat-params "x" nil) :restore))))
+                     (let ((sent (plist-get (contexture-conversation--chat-params "x" nil)
+                                            :restore)))
+                       ;; The header counts what would be sent.
+                       (should (equal sent (plist-get (contexture-conversation--count-params)
+                                                      :restore)))
+                       sent))))
       (contexture-conversation-test-send "First")
       (contexture-count--restore name '("msg-1") t)
       (should (equal '("msg-1") (funcall restore)))

@@ -90,3 +90,22 @@ fn without_a_configured_model_the_session_s_counts() {
     let built = client.ok("build-window", "nil");
     assert_eq!(counted["tokens"], built["tokens"]);
 }
+
+#[test]
+fn messages_wanted_back_are_counted() {
+    let mut client = home().ephemeral(&[]);
+    client.ok("open-session", "(:name \"s\")");
+    client.ok("configure-session", "(:max-tokens 600)");
+    for said in 0..20 {
+        let text = format!("part {said} of the log ").repeat(20);
+        client.ok("add-message", &format!("(:content {text:?})"));
+    }
+    count(&mut client, "and now?", ":restore (\"msg-3\")");
+    let reason = |client: &mut Client, more: &str| {
+        let counted = client.ok("count-window", &format!("(:explain t {more})"));
+        let parts = counted["report"]["parts"].as_array().unwrap();
+        parts.iter().find(|part| part["what"] == "msg-3").unwrap()["reason"].clone()
+    };
+    assert_ne!(reason(&mut client, ""), "wanted back by the user");
+    assert_eq!(reason(&mut client, ":restore (\"msg-3\")"), "wanted back by the user");
+}
