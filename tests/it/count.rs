@@ -93,7 +93,8 @@ fn without_a_configured_model_the_session_s_counts() {
 
 #[test]
 fn messages_wanted_back_are_counted() {
-    let mut client = home().ephemeral(&[]);
+    let home = home();
+    let mut client = home.ephemeral(&[]);
     client.ok("open-session", "(:name \"s\")");
     client.ok("configure-session", "(:max-tokens 600)");
     for said in 0..20 {

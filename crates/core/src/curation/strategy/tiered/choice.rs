@@ -19,7 +19,7 @@ const AROUND: usize = 3;
 const LEAST_LINE: usize = 24;
 /// Maximum length of a line to choose, in bytes. Longer ones are data.
 const LONGEST_LINE: usize = 1200;
-/// Maximum share of the room for a newest unit that the model has not answered.
+/// Maximum share of the room for a newest unit that nobody has answered.
 const UNSEEN: f64 = 0.6;
 /// Share of the room for what the user said, newest first, unless there is a query.
 const SAID: f64 = 0.1;
@@ -212,11 +212,17 @@ impl<'a, 'h> Choice<'a, 'h> {
         self
     }
 
-    /// Takes the newest unit, if the model has not answered it. Its results are cut to their ends if
-    /// they take too much of the room.
+    /// Takes the newest unit, if nobody has answered it: results, which are cut to their ends if they
+    /// take too much of the room, or the answer that the user's next words are about.
     fn take_unseen(&mut self, room: f64) {
-        let Some(unit) = self.unit_of.get(self.refill.now).copied() else { return };
-        if self.whole[unit] || self.history.messages[self.refill.now].role != Role::Tool {
+        let (now, messages) = (self.refill.now, &self.history.messages);
+        let Some(newest) = (0..=now).rev().find(|at| !is_said(messages[*at])) else { return };
+        let (unit, message) = (self.unit_of[newest], messages[newest]);
+        let is_answer = message.role == Role::Assistant && message.tool_calls.is_empty();
+        if is_answer && self.asked.is_none() {
+            self.take_end(unit, self.left - room);
+        }
+        if self.whole[unit] || message.role != Role::Tool || newest < now {
             return;
         }
         if self.history.units[unit].tokens as f64 > room {
@@ -230,30 +236,31 @@ impl<'a, 'h> Choice<'a, 'h> {
         self.take_unit(unit, self.left);
     }
 
-    /// Takes the newest units up to `room`, and lines of those that do not fit, newest first. Stops
-    /// at the first such unit if `is_tail`.
+    /// Takes the newest units up to `room`, and lines of the others; of only one if `is_tail`.
     fn take_newest(&mut self, room: f64, is_tail: bool) {
         let spared = self.left - room;
         for unit in (0..self.history.units.len()).rev() {
-            if self.left - spared < LEAST_ROOM {
-                break;
-            }
-            if self.whole[unit] || self.take_unit(unit, self.left - spared) {
-                continue;
-            }
-            let members = self.history.units[unit].members.iter().rev();
-            let lines = members.flat_map(|member| self.lines_of[*member].clone().rev());
-            for line in lines.collect::<Vec<_>>() {
-                let text = &self.lines[line];
-                let is_again = can_stand(text.text) && self.newest.get(&text.hash) != Some(&line);
-                if !is_again && self.left - spared >= LEAST_ROOM {
-                    self.take_lines(line..line + 1, self.left - spared);
-                }
-            }
-            if is_tail {
+            if self.left - spared < LEAST_ROOM || !self.take_end(unit, spared) && is_tail {
                 break;
             }
         }
+    }
+
+    /// Takes a unit, or lines from its end, but leaves `spared`. Returns whether it is shown whole.
+    fn take_end(&mut self, unit: usize, spared: f64) -> bool {
+        if self.whole[unit] || self.take_unit(unit, self.left - spared) {
+            return true;
+        }
+        let members = self.history.units[unit].members.iter().rev();
+        let lines = members.flat_map(|member| self.lines_of[*member].clone().rev());
+        for line in lines.collect::<Vec<_>>() {
+            let text = &self.lines[line];
+            let is_again = can_stand(text.text) && self.newest.get(&text.hash) != Some(&line);
+            if !is_again && self.left - spared >= LEAST_ROOM {
+                self.take_lines(line..line + 1, self.left - spared);
+            }
+        }
+        false
     }
 
     /// Takes all lines of the user's newest messages up to `room`.

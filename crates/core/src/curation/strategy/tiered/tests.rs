@@ -306,3 +306,33 @@ fn what_the_user_said_has_a_share_and_empty_lines_are_not_missed() {
     let notes = notes(&log, 900);
     assert!(notes.contains("msg-7 user:\nNever push to main.\nAnd use tabs."), "{notes}");
 }
+
+/// What the user says next is mostly about the last answer, even a long one.
+#[test]
+fn the_last_answer_stays_whole_up_to_a_share() {
+    let mut log = run(12, 100);
+    let point =
+        |at| format!("({at}) The check of part {at} can fail, since nobody reads its result.");
+    let answer: Vec<String> = (0..40).map(point).collect();
+    let number = log.len() as u64 + 1;
+    log.push(message(number, "a", &answer.join("\n")));
+    for next in ["", "Do all of these."] {
+        if !next.is_empty() {
+            log.push(message(number + 1, "u", next));
+        }
+        let measure = measure();
+        let history = History::new(log.iter().collect(), &measure);
+        let shown =
+            |budget| Tiered.project(&history, &Aim { budget, once: true, ..Aim::default() }).shown;
+        assert!(shown(1400).contains(&Shown::Whole(number as usize - 1)), "{next}");
+        let has = |shown: &Shown, line: &str| match shown {
+            Shown::Note { content, .. } => content.contains(line),
+            _ => false,
+        };
+        let less = shown(500);
+        let kept: Vec<bool> =
+            answer.iter().map(|line| less.iter().any(|shown| has(shown, line))).collect();
+        let count = kept.iter().filter(|kept| **kept).count();
+        assert!((10..40).contains(&count) && kept[39], "{next} {count}");
+    }
+}
