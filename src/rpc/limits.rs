@@ -28,7 +28,7 @@ pub(crate) const EDITOR_PATIENCE_MS: u64 = 200;
 pub(crate) const WAITING_INPUTS: usize = 64;
 
 /// Number of bytes that all clients of a server may leave unread, unless one of them may leave more.
-pub(crate) const MAX_UNREAD: usize = 256 << 20;
+pub(crate) const UNREAD_TOGETHER: usize = 256 << 20;
 
 /// Returns the number of bytes that one client may leave unread.
 pub(crate) fn max_unread_of_one(max_message: usize) -> usize {
@@ -37,5 +37,5 @@ pub(crate) fn max_unread_of_one(max_message: usize) -> usize {
 
 /// Returns the number of bytes that all clients may leave unread.
 pub(crate) fn max_unread(max_message: usize) -> usize {
-    max_unread_of_one(max_message).max(MAX_UNREAD)
+    max_unread_of_one(max_message).max(UNREAD_TOGETHER)
 }

@@ -142,10 +142,10 @@ impl Backpressure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::limits::{MAX_UNREAD, max_unread_of_one};
+    use crate::rpc::limits::{UNREAD_TOGETHER, max_unread_of_one};
 
     const MESSAGE: usize = 64 << 20;
-    const EACH: usize = MAX_UNREAD / 11;
+    const EACH: usize = UNREAD_TOGETHER / 11;
 
     fn left(clients: &[Arc<Backpressure>]) -> Vec<usize> {
         let is_open = |at: &usize| !clients[*at].hang_up.is_cancelled();
