@@ -16,7 +16,7 @@ mod xml;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::item::Item;
+use super::item::{Item, Origin};
 use super::language;
 use crate::names::names;
 use crate::visible::visible;
@@ -98,11 +98,14 @@ struct RenderPart<'a> {
     body: &'a str,
 }
 
-/// Appends ` (from FILE:START-END)`, or ` (from FILE:LINE)` for one line. Appends nothing without a
-/// file name, and no lines unless both are known.
+/// Appends ` (from FILE:START-END)`, or ` (from FILE:LINE)` for one line. Of a diff of a file, it
+/// appends ` (changes of FILE:START-END)`. Appends nothing without a name, and no lines unless both
+/// are known.
 fn push_annotation(item: &Item, out: &mut String) {
     let Some(name) = item.metadata.display_name() else { return };
-    out.push_str(" (from ");
+    let is_diff =
+        item.metadata.origin() == Some(Origin::Diff) && item.metadata.filename().is_some();
+    out.push_str(if is_diff { " (changes of " } else { " (from " });
     out.push_str(&visible(name));
     if let Some((first, last)) = item.metadata.lines() {
         push_display(out, format_args!(":{}", span(first, last)));

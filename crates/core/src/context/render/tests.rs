@@ -48,6 +48,19 @@ fn markdown_annotations_need_a_name_and_ranges_need_both_lines() {
 }
 
 #[test]
+fn a_diff_is_not_called_lines_of_its_file() {
+    let diff = item(1, Kind::Text, "-x\n+y\n").with("origin", "diff").with("language", "diff");
+    let items = [diff.in_file("/p/a.rs").at_lines(1, 2)];
+    check(
+        &items,
+        Format::Markdown,
+        "## Context\n\n### Text (changes of /p/a.rs:1-2)\n```diff\n-x\n+y\n```\n\n",
+    );
+    let org = render(&items, Format::Org);
+    assert!(org.contains("** Text (changes of /p/a.rs:1-2)\n"), "{org}");
+}
+
+#[test]
 fn every_type_has_its_title() {
     for kind in Kind::ALL {
         let title = kind.title();
