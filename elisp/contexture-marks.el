@@ -1828,9 +1828,16 @@ If the text was only written to another file, they stay with the first."
   "Ask which live items follow the file that this buffer visits.
 Exchange with its machine if `contexture-sync-hosts' allows it."
   (contexture-live--follow (contexture-live--names))
+  (contexture-live--exchange (list (current-buffer))))
+
+(defun contexture-live--exchange (buffers)
+  "Exchange with the machines of BUFFERS that `contexture-sync-hosts' allows."
   (when contexture-sync-hosts
     (require 'contexture-sessions)
-    (contexture-sync--remote)))
+    (dolist (buffer buffers)
+      (with-current-buffer buffer
+        (when buffer-file-name
+          (contexture-sync--remote))))))
 
 ;;;; Following the server
 
@@ -1841,7 +1848,9 @@ Exchange with its machine if `contexture-sync-hosts' allows it."
   (contexture-live--forget-claimed)
   (add-hook 'find-file-hook #'contexture-live--opened)
   (when (contexture-running-p)
-    (contexture-live--follow (contexture-live--all-names))))
+    (contexture-live--follow (contexture-live--all-names))
+    ;; Also with those that were opened before the server was reached.
+    (contexture-live--exchange (buffer-list))))
 
 (defun contexture-live--follow (names)
   "Follow the items of the files with NAMES, if there are any.

@@ -349,9 +349,11 @@ waits until you allow it.\nThe hooks of contexture setup would tell"))
       (save-excursion
         (goto-char (point-max))
         (cond ((null ordered)
-               (insert (if (string-blank-p contexture-sessions--query)
-                           "There is no session yet.\n"
-                         "No session has these words; s searches for others.\n")))
+               (insert (cond ((not (string-blank-p contexture-sessions--query))
+                              "No session has these words; s searches for others.\n")
+                             (contexture-sessions--project
+                              "No session is of this project; a shows those of all.\n")
+                             (t "There is no session yet.\n"))))
               ((> more 0)
                (insert (format "%s more; + shows further ones, s searches in all\n"
                                (contexture--number more))))))

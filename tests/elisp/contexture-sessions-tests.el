@@ -372,6 +372,23 @@ PROCESS is the number of the agent's process."
       (should (equal asked '(t)))
       (should (equal contexture-sync-hosts '(("lap")))))))
 
+(ert-deftest contexture-sync-runs-for-files-opened-before-the-server ()
+  (contexture-test-with-state
+    (contexture-disconnect)
+    (let ((contexture-sync-hosts '(("lap" . t)))
+          (contexture-sync--times nil)
+          (here (current-buffer))
+          begun)
+      (with-temp-buffer
+        (setq default-directory "/ssh:lap:/p/"
+              buffer-file-name "/ssh:lap:/p/a.py")
+        (cl-letf (((symbol-function 'contexture-sync) (lambda (host) (push host begun))))
+          (with-current-buffer here
+            (contexture-request 'ping)
+            (llm-ert-wait-for begun)))
+        (setq buffer-file-name nil))
+      (should (equal begun '("lap"))))))
+
 (ert-deftest contexture-sync-offers-the-hosts-of-ssh ()
   (contexture-test-in-directory
    (lambda ()
@@ -381,6 +398,15 @@ PROCESS is the number of the agent's process."
        (write-region "Host a b.example.org\n  User x\nhost *.c !d e\n" nil "~/.ssh/config"
                      nil 'silent)
        (should (equal (contexture-sync--hosts) '("a" "b.example.org" "e")))))))
+
+(ert-deftest contexture-sessions-of-a-project-without-any-name-the-key-for-all ()
+  (contexture-sessions-tests--with
+    (contexture-sessions t)
+    (llm-ert-wait-for (string-search "There is no session yet" (buffer-string)))
+    (setq contexture-sessions--project "/p/app/")
+    (contexture-sessions--show)
+    (should (string-search "a shows those of all" (buffer-string)))
+    (should (eq (key-binding "a") #'contexture-sessions-toggle-project))))
 
 (ert-deftest contexture-sessions-say-from-which-machine-they-came ()
   (should (equal (contexture-sessions--place '(:machine "laptop" :project "/p/app/" :branch "main"))
