@@ -40,7 +40,8 @@ its own."
           (princ (format "Skipped: %s: %s\n" (ert-test-name test)
                          (contexture-why-skipped
                           (ert-test-result-with-condition-condition result)))))))
-    (princ (format "Suite: %d passed, %d failed, %d skipped\n"
+    ;; A test may have printed half a line.
+    (princ (format "\nSuite: %d passed, %d failed, %d skipped\n"
                    (ert-stats-completed-expected stats)
                    (ert-stats-completed-unexpected stats)
                    (ert-stats-skipped stats)))))

@@ -230,13 +230,13 @@ Use `car`.
                 (contexture-conversation-test-reply "A" :management management))
               '((:status :managed :template "freeform-chat"
                          :tokens-before 9000 :tokens-after 700)
-                (:status :failed :step "ask" :reason "no model" :template "x")
+                (:status :failed :step :prompt :reason "no model" :template "x")
                 (:status :below-threshold :template "freeform-chat" :tokens-before 30)
                 (:status :disabled :template "freeform-chat")))
     (contexture-conversation-test-send "One")
     (should (string-search "Notes with freeform-chat: 9000 → 700 tokens\n"
                            (contexture-conversation-test-shown)))
-    (dolist (text '("No notes were taken, so the whole history was sent: ask: no model (notes of the kind x)"
+    (dolist (text '("No notes were taken, so the whole history was sent: prompt: no model (notes of the kind x)"
                     "No notes with freeform-chat yet: the history, 30 tokens, is below"
                     "No notes: the kind freeform-chat never takes notes"))
       (contexture-conversation-test-send "Again")
