@@ -134,22 +134,8 @@ keeps the call and sends it later.  Return the call's id."
         (failure (or error #'contexture-show-error)))
     (contexture--call (contexture-current-connection)
                       method (contexture--with-request-key method params)
-                      (lambda (result) (contexture--later #'contexture--use method success result))
+                      (lambda (result) (contexture--later success result))
                       (lambda (problem) (contexture--later failure problem)))))
-
-(defconst contexture--other-version
-  "perhaps server and package are of different versions, which M-x contexture-doctor compares"
-  "What to say of answers that cannot be used.")
-
-(defun contexture--use (method function &rest arguments)
-  "Call FUNCTION with ARGUMENTS, what the server said by METHOD, a symbol.
-If that is nothing that FUNCTION can use, show a message."
-  (condition-case-unless-debug problem
-      (apply function arguments)
-    ((user-error contexture-error) (contexture--complain problem))
-    (error (contexture--message "Contexture: what the server said by %s cannot be used (%s); %s"
-                                method (contexture--problem-text problem)
-                                contexture--other-version))))
 
 (cl-defun contexture--request-patiently (method params &key success error)
   "Call METHOD with PARAMS for a command, as `contexture-request-async' does.
@@ -931,175 +917,24 @@ Answers to calls that nobody waits for are dropped."
          (method (plist-get message :method))
          (call (and id (not method) (gethash id (oref connection unanswered)))))
     (cond (method
-           (let ((method (string-trim-left (format "%s" method) ":"))
-                 (params (plist-get message :params)))
-             (when-let* ((problem (contexture--misfit-text "what the server tells by" method
-                                                           (contexture--misfit params))))
-               (signal 'contexture-error (list problem)))
-             (jsonrpc-connection-receive
-              connection (nconc (and id (list :id id))
-                                (list :method method :params params)))))
+           (jsonrpc-connection-receive
+            connection
+            (nconc (and id (list :id id))
+                   (list :method (string-trim-left (format "%s" method) ":")
+                         :params (plist-get message :params)))))
           (call
            (contexture--forget-call connection call)
            (unless (contexture--call-own call)
              (oset connection useful t)
              (oset connection failures 0))
-           (let* ((result (plist-get message :result))
-                  (failure (plist-get message :error))
-                  (problem (contexture--answer-problem (contexture--call-method call)
-                                                       result failure))
-                  (failure (if problem (list :code -32700 :message problem) failure)))
-             (jsonrpc-connection-receive
-              connection (if failure (list :id id :error failure)
-                           (list :id id :result result)))))
+           (jsonrpc-connection-receive
+            connection (if-let* ((failure (plist-get message :error)))
+                           (list :id id :error failure)
+                         (list :id id :result (plist-get message :result)))))
           ((plist-get message :error)
            (unless id
              (contexture--message "Contexture: the server refused a message: %s"
                       (plist-get (plist-get message :error) :message)))))))
-
-;;;; What answers are made of
-
-;; A server can be of another version, or hostile.  No view is to fail half way
-;; for an answer with a text in place of a number: such an answer is an error.
-
-(defconst contexture--kinds
-  '(((null string) :agent :agent-session :base-url :branch :checkpoint :content :covered-by
-     :ending :folder :format :label :machine :manager :message :model :out
-     :outside :owner :part-of :path :problem :project :provider :read-only :redone :remote
-     :root :script :session :session-id :set :shared-by :text :tool-call-id :undone :user
-     :view)
-    ((number) :after :approval :at :before :bytes :call :checkpoints :code :commits :final
-     :items-removed :kept :line :log :max-items :max-tokens :messages-lost :number :of
-     :operation :original :pid :revision :seconds :shortened :summarized-items
-     :system-prompt :total-files :turns :updated :utilization-percent :weight)
-    ((null number) :answer-tokens :as-of :budget :context :cost :count :created :deleted
-     :end-line :first-difference :highest-score :input :limit :lowest-score :newest
-     :passthrough-runs :position :price-input :price-output :recent-runs :since :start-line
-     :started :timestamp :token-threshold :tokens :tokens-after :tokens-before :total-tokens
-     :turns-lost :turns-restored)
-    ((string) :address :arguments :from :grounding :identity :last-words :payload
-     :preview :prompt :readers :schema :signature :snippet :template
-     :tool :touches :what)
-    ((bool) :agents :archive-pruned :current :dropped :everywhere :exact :failed :live
-     :manage :model-known :needs-pruning :open :replaced :told :truncated :trusted :unsaved
-     :versioning :was-trusted)
-    ((list-plist) :connected :definitions :elsewhere :layers :left-out :models :named
-     :results :taken-over :waiting)
-    ((list-string) :absorbed :agent-projects :allowed-tools :also :covers
-     :evicted :folders :managers :notices)
-    ((symbol) :effect :fate :key :layer :mode :outcome :status :type)
-    ((null plist) :backup :change :hub :item :management :metadata :stable)
-    ((null symbol) :limit-from :phase :repeat :section :standing :step)
-    ((bool null) :automatic :created-now :effort :followed :own :pictures)
-    ((bool null number) :cached :least :most :restored :value)
-    ((list-plist number) :changes :files :memories :sent :summarized)
-    ((list-plist null number) :items :reports :units :windows)
-    ((plist) :client :limits :stats :usage)
-    ((list-plist list-string number) :pruned :removed :sessions)
-    ((list-string null) :edited :ids :templates)
-    ((null number string) :output :question :version)
-    ((null plist string) :description :error :summary)
-    ((null string symbol) :reason :source :state)
-    ((list-any) :capabilities :missing :topics)
-    ((list-plist list-string) :projects :sections)
-    ((list-plist null) :entries :tool-calls)
-    ((list-plist null plist) :parts :report)
-    ((list-plist null string) :next :settings)
-    ((list-string number) :held :left)
-    ((null number plist) :score :turn)
-    ((bool list-string null number) :tools)
-    ((bool null number string) :default)
-    ((bool number) :pinned)
-    ((list-any number) :types)
-    ((list-plist symbol) :known)
-    ((list-string number plist) :messages)
-    ((list-string plist) :skipped)
-    ((number plist) :total)
-    ((string symbol) :kind)
-    ((string) :method :strategy :token-counter)
-    ((null number symbol) :role)
-    ((null string) :name)
-    ((null number string) :id))
-  "What the members of answers can be: an alist from kinds to keys.
-Of lists, the kind of the elements counts, too.")
-
-(pcase-dolist (`(,kinds . ,keys) contexture--kinds)
-  (dolist (key keys) (put key 'contexture--kinds kinds)))
-
-(defconst contexture--other-results
-  '((render-items string plist) (context-to-string string plist) (ping any)
-    (shutdown bool) (schema any))
-  "Alist from methods whose results are no lists to the kinds of these.")
-
-(defconst contexture--largest-number 1e15
-  "Numbers of a server that are as large are no numbers of anything.")
-
-(defun contexture--plist-p (value)
-  "Return non-nil if VALUE, from a server, is a property list."
-  (or (null value)
-      (and (keywordp (car-safe value)) (cl-evenp (or (proper-list-p value) 1)))))
-
-(defun contexture--fits-p (value kinds)
-  "Return non-nil if VALUE, from a server, is of one of KINDS."
-  (cl-flet ((list-of (predicate) (and (proper-list-p value) (cl-every predicate value))))
-    (cl-loop for kind in kinds
-             thereis (pcase kind
-                       ('number (and (numberp value)
-                                     (< (- contexture--largest-number) value
-                                        contexture--largest-number)))
-                       ;; A name of the server's comes as a keyword.
-                       ('string (or (stringp value) (keywordp value)))
-                       ('null (null value))
-                       ('bool (memq value '(nil t)))
-                       ('symbol (and value (symbolp value)))
-                       ('plist (contexture--plist-p value))
-                       ('list-plist (list-of #'contexture--plist-p))
-                       ('list-string (list-of (lambda (it) (or (stringp it) (keywordp it)))))
-                       ('list-any (proper-list-p value))
-                       ('any t)))))
-
-(defun contexture--misfit (data)
-  "Return (KEY VALUE) of what is of a wrong kind in DATA, from a server, or nil.
-The metadata of items are what clients say, and may be anything."
-  (let ((left (list data)) found)
-    (while (and left (not found))
-      (let ((it (pop left)))
-        (if (not (and (consp it) (contexture--plist-p it)))
-            (while (consp it)
-              (let ((each (pop it)))
-                (when (consp each) (push each left))))
-          (while (and it (not found))
-            (let* ((key (pop it)) (value (pop it))
-                   (kinds (and (symbolp key) (get key 'contexture--kinds))))
-              (cond ((and kinds (not (contexture--fits-p value kinds)))
-                     (setq found (list key value)))
-                    ((and (consp value) (not (eq key :metadata))
-                          (or (null kinds) (memq 'plist kinds) (memq 'list-plist kinds)))
-                     (push value left))))))))
-    found))
-
-(defun contexture--misfit-text (what method misfit)
-  "Return the message that WHAT, of METHOD, has MISFIT, or nil if that is nil."
-  (when misfit
-    (format "%s %s cannot be used: %s is %s; %s" what method (or (car misfit) "it")
-            (truncate-string-to-width (format "%S" (cadr misfit)) 60 nil nil t)
-            contexture--other-version)))
-
-(defun contexture--answer-problem (method result failure)
-  "Return a message if RESULT or FAILURE cannot be that of METHOD, else nil.
-METHOD is a string, and FAILURE an error, or nil if there is a RESULT."
-  (contexture--misfit-text
-   "the server's answer to" method
-   (cond ((null failure)
-          (let ((kinds (or (cdr (assq (intern-soft method) contexture--other-results))
-                           '(plist list-plist))))
-            (cond ((not (contexture--fits-p result kinds)) (list nil result))
-                  ((not (memq 'any kinds)) (contexture--misfit result)))))
-         ((not (contexture--plist-p failure)) (list nil failure))
-         ((not (stringp (plist-get failure :message)))
-          (list :message (plist-get failure :message)))
-         ((not (contexture--plist-p (plist-get failure :data)))
-          (list :data (plist-get failure :data))))))
 
 (defun contexture--refuse-line (connection line problem)
   "End the call that LINE from CONNECTION's server answers, with PROBLEM.
@@ -1132,10 +967,10 @@ They are those of CONNECTION."
   (let ((news (nreverse (oref connection news))))
     (oset connection news nil)
     (dolist (entry news)
-      (when contexture--live-watching
-        (apply #'contexture--use (car entry) #'contexture-live--changed entry))
-      (apply #'contexture--use (car entry) #'run-hook-with-args
-             'contexture-notification-functions entry))))
+      (with-demoted-errors "Contexture: %S"
+        (when contexture--live-watching
+          (apply #'contexture-live--changed entry))
+        (apply #'run-hook-with-args 'contexture-notification-functions entry)))))
 
 (defun contexture--forget-call (connection call)
   "Remove CALL from CONNECTION's unanswered calls."
