@@ -847,10 +847,7 @@ them when it is back."
        (nconc
         (contexture-live--copy-changes)
         (cl-loop for buffer in contexture-live--buffers
-                 ;; While a buffer is reverted, hooks may ask about it before
-                 ;; its items are found again.
-                 unless revert-buffer-in-progress-p
-                 nconc (contexture--with-live-buffer buffer
+                nconc (contexture--with-live-buffer buffer
                         (let* ((sign (contexture-live--sign))
                                (items (if (equal sign contexture-live--seen)
                                           contexture-live--new

@@ -590,29 +590,6 @@ If FAR, the file is visited as one on another machine."
     (should-not wrong)
     (should (> doubts 0))))
 
-(ert-deftest contexture-truth-a-revert-leaves-it-to-the-server-where-an-item-is ()
-  (let ((contexture-truth-tests--theirs nil)
-        (create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil))
-    (contexture-test-with-state
-      (setq contexture-add-to 'shared)
-      (make-directory (contexture-truth-tests--root))
-      (contexture-request 'ping)
-      (contexture-test-settle)
-      (should (memq 'contexture-live--opened find-file-hook))
-      (dolist (find-file-hook (list find-file-hook
-                                    (append find-file-hook (list (lambda () (contexture-mode))))))
-        (pcase-dolist
-            (`(,before ,lines ,after)
-             '(("# a\n# b\n# c\n" (2 . 3) "# a\n# b\n# c # 1 # 2 # 3\n")
-               ("def f():\n    x = 1\n    return x\n\n" (1 . 2)
-                "def f():\n    x = 1 # 2\n    return x\n\n")
-               ("try:\n    run()\nexcept E:\n    pass\ntry:\n    run()\nexcept E:\n    pass\n" (3 . 5)
-                "try:\n    run()\nexcept E: # 1\n    pass\ntry:\n    run()\nexcept E:\n    pass\n\
-try:\n    run()\nexcept E:\n    pass\n")))
-          (let ((alone (contexture-truth-tests--scene nil before lines after)))
-            (should (equal (contexture-truth-tests--scene t before lines after)
-                           (append alone alone)))))))))
-
 (defconst contexture-truth-tests--block "try:\n    run()\nexcept E:\n    pass\n"
   "Lines of which a file may have several copies.")
 
