@@ -163,7 +163,7 @@ asks for something else meanwhile."
       (insert (format "You are %s.  %s owns the tables, and can read everything.\n\n"
                       user (plist-get status :owner))))
     (if (not it)
-        (insert "This buffer is in no project.\n")
+        (insert "This buffer is in no project of this machine.\n")
       (insert-text-button (if shared "[X] Shared" "[ ] Not shared")
                           'action (lambda (_) (contexture-hub-switch))
                           'follow-link t 'help-echo "RET: turn the switch")

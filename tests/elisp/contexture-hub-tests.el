@@ -123,6 +123,16 @@ ANSWERS is a function from a task and its parameters to the hub."
             (should-error (contexture-hub-switch) :type 'user-error))
         (kill-buffer contexture-hub-buffer)))))
 
+;; What another machine has is shared there.
+(ert-deftest contexture-hub-has-no-switch-for-a-remote-project ()
+  (contexture-hub-tests--with
+      (lambda (_task _params) (list :address "ann@db/team" :user "ann" :owner "ann"))
+    (cl-letf (((symbol-function 'contexture--project-root) #'ignore))
+      (contexture-hub))
+    (should (string-search "in no project of this machine" (buffer-string)))
+    (should-not (string-search "Not shared" (buffer-string)))
+    (should-error (contexture-hub-switch) :type 'user-error)))
+
 (ert-deftest contexture-hub-hits-say-whose-they-are ()
   (save-window-excursion
     (cl-letf (((symbol-function 'contexture-conversations--call)
