@@ -2329,7 +2329,7 @@ The empty string stands for the usual context of this buffer."
                               (mapcar #'car alist) 'contexture-context
                               (contexture-sets--annotate
                                alist #'contexture-sets--manager-text))
-                             nil nil nil 'contexture-context-history))))
+                             nil nil nil 'contexture-context-history ""))))
     (or (plist-get (cdr (assoc chosen alist)) :manager)
         (plist-get (contexture--entry :manager chosen entries) :manager)
         (contexture-sets--new-manager

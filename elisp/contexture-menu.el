@@ -52,7 +52,9 @@ Empty input means its present value."
                prompt
                (cl-loop for (kind . more) in (cdr (get option 'custom-type))
                         when (eq kind 'const) collect (symbol-name (car (last more))))
-               nil t)))
+               nil t nil nil
+               (let ((value (symbol-value option)))
+                 (if (symbolp value) (symbol-name value) "")))))
     (if (string-empty-p name) (symbol-value option) (intern name))))
 
 (transient-define-infix contexture-menu-add-to ()
@@ -99,7 +101,7 @@ Emacs does not wait for the models."
   :reader (lambda (_prompt _initial history)
             (let ((model (completing-read "Model or provider (empty for the server's default): "
                                           (contexture-menu--models)
-                                          nil nil nil history)))
+                                          nil nil nil history "")))
               (and (not (string-blank-p model)) (string-trim model)))))
 
 (transient-define-infix contexture-menu-format ()

@@ -130,6 +130,11 @@
       (contexture-menu--fetch))
     (should-not contexture-menu--changes)))
 
+(ert-deftest contexture-menu-the-present-value-is-the-default ()
+  (dolist (contexture-add-to (list 'buffer #'ignore (lambda () "x")))
+    (cl-letf (((symbol-function 'completing-read) (lambda (&rest asked) (nth 6 asked))))
+      (should (eq (contexture-menu--choose "To: " 'contexture-add-to) contexture-add-to)))))
+
 (defun contexture-menu-tests--set (command text)
   "Answer TEXT to what COMMAND, an option of the menu, asks; return its words."
   (let ((option (get command 'transient--suffix)))

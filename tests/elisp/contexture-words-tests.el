@@ -213,6 +213,29 @@ They do if it is a command, an option, a face or a mode."
                (should (equal (format "%d" (length (contexture-words-tests--keys other)))
                               other-count))))))
 
+(defun contexture-words-tests--questions (form)
+  "Return the calls of `completing-read' in FORM whose prompt says what empty input means."
+  (let (calls)
+    (while (consp form)
+      (when (and (eq (car form) 'completing-read) (consp (cdr form))
+                 (or (eq (car-safe (cadr form)) 'format-prompt)
+                     (string-search "empty" (format "%s" (cadr form)))))
+        (push form calls))
+      (setq calls (append calls (contexture-words-tests--questions (car form)))
+            form (cdr form)))
+    calls))
+
+;; Vertico chooses the first candidate for empty input, unless a default is given.
+(ert-deftest contexture-words-a-prompt-that-names-a-default-gives-it ()
+  (let ((calls (cl-mapcan (lambda (file)
+                            (contexture-words-tests--questions
+                             (contexture-words-tests--forms file)))
+                          (contexture-words-tests--files))))
+    (should (> (length calls) 20))
+    (dolist (call calls)
+      (ert-info ((format "%S" (cadr call)))
+        (should (nth 7 call))))))
+
 (ert-deftest contexture-words-are-found-where-they-are ()
   (should (equal (contexture-words-tests--found "Take a\ncheckpoint") "checkpoint"))
   (should (equal (contexture-words-tests--found "All Layers of it") "Layers"))
