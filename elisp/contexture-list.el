@@ -1288,17 +1288,23 @@ are shown as gone."
                                            (contexture--description
                                             (plist-get known :metadata))
                                            verb))))
-    (contexture--message "Read %s again%s%s%s"
-             (contexture--count (plist-get result :updated) "item")
-             (when changed
-               (concat ": " (string-join (seq-take changed 3) ", ")
-                       (when (nthcdr 3 changed) ", ...")))
-             (when (> stale 0)
-               (format "; %s could not be found in the file"
-                       (contexture--count stale "item")))
-             (when (> missing 0)
-               (format "; the file of %s is gone"
-                       (contexture--count missing "item"))))))
+    (contexture-list--say-refreshed
+     "" (list (when changed
+                (concat (string-join (seq-take changed 3) ", ") (when (nthcdr 3 changed) ", ...")))
+              (when (> stale 0)
+                (format "%s could not be found in the file" (contexture--count stale "item")))
+              (when (> missing 0)
+                (format "the file of %s is gone" (contexture--count missing "item"))))
+     (cl-some (lambda (item)
+                (contexture--remote-p (or (plist-get (plist-get item :metadata) :filename) "")))
+              contexture-list--items))))
+
+(defun contexture-list--say-refreshed (whose parts remote)
+  "Say that the files WHOSE items are here were read, with PARTS, strings or nil.
+If REMOTE is non-nil, some are on other machines, at which nobody looked."
+  (contexture--message "Read the files%s again: %s%s" whose
+                       (string-join (or (delq nil parts) '("nothing has changed")) "; ")
+                       (if remote "; those on other machines were not read" "")))
 
 (defun contexture-list-keep-copy ()
   "Keep a copy of the items in the region, else the marked, else at point.
@@ -2151,20 +2157,22 @@ its file stays as it is and is shown as changed."
      'refresh-items
      (mapcar (lambda (manager) (list :manager manager))
              (ensure-list context))
-     (apply-partially #'contexture-sets--tell-refreshed context)
+     (apply-partially #'contexture-sets--tell-refreshed context
+                      (contexture--remote-p default-directory))
      #'contexture-show-error)))
 
-(defun contexture-sets--tell-refreshed (context result)
-  "Show a message about RESULT of refreshing CONTEXT."
-  (let* ((outcomes (contexture--pluck :outcome (plist-get result :items)))
-         (parts (cl-loop for (kind . words)
-                         in '((:updated . "changed") (:moved . "moved within the file")
-                              (:stale . "no longer found in the file")
-                              (:missing . "whose file is gone"))
-                         for number = (cl-count kind outcomes)
-                         when (> number 0) collect (format "%d %s" number words))))
-    (contexture--message "Read the files of %s again: %s" (contexture--label context)
-                         (if parts (string-join parts ", ") "nothing has changed"))))
+(defun contexture-sets--tell-refreshed (context remote result)
+  "Show a message about RESULT of refreshing CONTEXT, which is REMOTE or not."
+  (let ((outcomes (contexture--pluck :outcome (plist-get result :items))))
+    (contexture-list--say-refreshed
+     (contexture--format " of %s" (contexture--label context))
+     (cl-loop for (kind . words)
+              in '((:updated . "changed") (:moved . "moved within the file")
+                   (:stale . "no longer found in the file")
+                   (:missing . "whose file is gone"))
+              for number = (cl-count kind outcomes)
+              when (> number 0) collect (format "%d %s" number words))
+     remote)))
 
 ;;;###autoload
 (defun contexture-set-limit (items)

@@ -184,7 +184,9 @@ machine.  There, the server would find a file with another text."
                     (apply attributes file arguments))))
         (with-current-buffer (contexture-edges--list manager)
           (should (equal (contexture-edges--states) '("remote")))
-          (contexture-test-message "Read 0 items again" (contexture-list-refresh))
+          (contexture-test-message
+              "^Read the files again: nothing has changed; those on other machines were not read"
+            (contexture-list-refresh))
           (contexture-test-settle)
           (should (equal (contexture-edges--states) '("remote")))
           (should-not looked)))
@@ -277,9 +279,12 @@ machine.  There, the server would find a file with another text."
 (ert-deftest contexture-edges-a-file-that-comes-back-is-fresh-again ()
   (contexture-edges--with-list
     ;; A file that is only moved is followed.
+    (contexture-test-message "^Read the files again: nothing has changed$"
+      (contexture-list-refresh))
     (copy-file file (concat file ".away"))
     (delete-file file)
-    (contexture-test-message "Read .* again" (contexture-list-refresh))
+    (contexture-test-message "^Read the files again: the file of 1 item is gone$"
+      (contexture-list-refresh))
     (llm-ert-wait-for (equal (contexture-edges--states) '("gone")))
     (copy-file (concat file ".away") file)
     (contexture-test-message "Read .* again" (contexture-list-refresh))
