@@ -827,7 +827,9 @@ no file and no symbol known here matches @nix; it is only text"
     (llm-ert-wait-for
         (string-search "@ goes with this question only" (contexture-conversation-test-context)))
     (contexture-conversation-send)
-    (should-not (string-search "notes.txt" (contexture-conversation-test-context)))
+    ;; The question goes once its file was read.
+    (llm-ert-wait-for
+        (not (string-search "notes.txt" (contexture-conversation-test-context))))
     (should-not (string-search "this question only" (contexture-conversation-test-context)))
     (contexture-conversation-test-wait)
     (should-not (string-search "notes.txt" (contexture-conversation-test-context)))))
