@@ -25,7 +25,7 @@
 (declare-function contexture-provider--when-ready "contexture-doctor" (function))
 (declare-function contexture-conversation--forget-no-model "contexture-conversation" ())
 (declare-function contexture-conversation--open "contexture-conversation" (session))
-(declare-function contexture-conversation--fetch-items "contexture-conversation" ())
+(declare-function contexture-conversation--fetch-items "contexture-conversation" (&optional then))
 (defvar contexture--own-call)
 (defvar contexture-conversation--editing)
 
