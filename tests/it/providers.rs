@@ -652,17 +652,20 @@ fn a_list_of_more_models_than_there_are_is_refused() {
 #[test]
 fn connections_are_used_again() {
     for kind in FAMILIES {
-        let server =
-            Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
-        let provider = provider(kind, &server);
-        runtime().block_on(async {
-            for _ in 0..20 {
-                assert_eq!(asked(&provider).await.1, None);
-            }
-        });
-        // One is free again only once the thread of the connections has read the end of the answer,
-        // which the next request may overtake.
-        assert!(server.connections() < 10, "{:?}: {}", kind.family, server.connections());
+        let connections = || {
+            let server =
+                Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
+            let provider = provider(kind, &server);
+            runtime().block_on(async {
+                for _ in 0..20 {
+                    assert_eq!(asked(&provider).await.1, None);
+                }
+            });
+            server.connections()
+        };
+        // On a busy machine, a call can come before the connection of the last one is free again.
+        let rounds: Vec<usize> = (0..5).map(|_| connections()).take_while(|it| *it > 1).collect();
+        assert!(rounds.len() < 5, "{:?}: {rounds:?}", kind.family);
     }
 }
 
