@@ -52,7 +52,7 @@ fn sshd(there: &Home) -> Result<Sshd, String> {
         }
     }
     fs::copy(folder.join("user.pub"), folder.join("authorized")).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let at = folder.display();
     let settings = format!(
         "ListenAddress 127.0.0.1:{port}\nHostKey {at}/host\nAuthorizedKeysFile {at}/authorized\n\
@@ -84,13 +84,13 @@ fn sshd(there: &Home) -> Result<Sshd, String> {
     let process = process.map_err(|error| error.to_string())?;
     let mut sshd = Sshd { process, port, config, program: there.path("program") };
     for _ in 0..600 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
             return Ok(sshd);
         }
         if sshd.process.try_wait().unwrap().is_some() {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
     Err(format!(
         "sshd does not start: {}",
@@ -175,6 +175,16 @@ impl Line {
     }
 }
 
+/// Returns two homes, the sshd of the second, a line to it that is as late, and a folder with an ssh
+/// that uses the line. Where no sshd can be had, the test is skipped.
+fn over_a_line(delay: Duration) -> Option<(Home, Home, Sshd, Arc<Line>, PathBuf)> {
+    let (here, there, _) = two();
+    let sshd = sshd(&there).map_err(|why| skipped(&why)).ok()?;
+    let line = Arc::new(Line { delay, ..Line::default() });
+    let bin = line.to(&sshd, &here);
+    Some((here, there, sshd, line, bin))
+}
+
 /// Exchanges over a line, and returns what the program says.
 fn exchange(here: &Home, bin: &Path, sshd: &Sshd) -> Output {
     sync_with(here, bin, &["there", "--program", sshd.program.to_str().unwrap()])
@@ -209,13 +219,9 @@ fn say_many(here: &Home, calls: usize) {
 
 #[test]
 fn ten_thousand_messages_and_a_change_go_over_a_slow_line_in_few_round_trips() {
-    let (here, there, _) = two();
-    let sshd = match sshd(&there) {
-        Ok(sshd) => sshd,
-        Err(why) => return skipped(&why),
+    let Some((here, there, sshd, line, bin)) = over_a_line(Duration::from_millis(100)) else {
+        return;
     };
-    let line = Arc::new(Line { delay: Duration::from_millis(100), ..Line::default() });
-    let bin = line.to(&sshd, &here);
     // What ssh needs by itself.
     let login = line.turns(|| {
         let mut ssh = Command::new(bin.join("ssh"));
@@ -241,13 +247,7 @@ fn ten_thousand_messages_and_a_change_go_over_a_slow_line_in_few_round_trips() {
 
 #[test]
 fn what_a_line_cuts_off_goes_on_with_the_next_exchange() {
-    let (here, there, _) = two();
-    let sshd = match sshd(&there) {
-        Ok(sshd) => sshd,
-        Err(why) => return skipped(&why),
-    };
-    let line = Arc::new(Line::default());
-    let bin = line.to(&sshd, &here);
+    let Some((here, there, sshd, line, bin)) = over_a_line(Duration::ZERO) else { return };
     say_many(&here, 6);
     let mut cuts = 0;
     // While ssh logs in, before the first answer, and after it.
