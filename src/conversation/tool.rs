@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use super::{Conversation, Error};
-use crate::agent::tools::{OfferedTool, ToolRequest, one_line};
+use crate::agent::tools::{OfferedTool, ToolRequest, ToolTurn, one_line};
 use crate::agent::{Job, Later};
 use crate::provider::chat::ToolDefinition;
 use crate::session::message::ToolCall;
@@ -344,11 +344,7 @@ impl ToolRequest for ProgramCall {
         format!("call {} {}", self.name, visible(&one_line(&self.arguments))).trim_end().to_owned()
     }
 
-    fn carry_out<'a>(
-        &'a self,
-        job: &'a Job,
-        _: &'a SessionRow,
-    ) -> Later<'a, Result<String, String>> {
+    fn carry_out<'a>(&'a self, job: &'a Job, _: ToolTurn<'a>) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
             // The call has its own task, which ends with the turn. A panic only fails the call.
             let call = (self.begin)(&self.arguments, self.context.clone())?;

@@ -52,6 +52,29 @@ fn calling(name: &str, arguments: &str) -> String {
 }
 
 #[test]
+fn tools_reach_what_the_turn_shows_and_what_they_added() {
+    let home = Home::new();
+    let answers = [
+        calling("list_context", "{}"),
+        calling("read", r#"{"id":"ctx-2"}"#),
+        calling("drop_context", r#"{"ids":["ctx-2"]}"#),
+        calling("add_text", r#"{"content":"noted"}"#),
+        calling("list_context", "{}"),
+        "[[answer]]\ntext = [\"done\"]\n".to_owned(),
+    ];
+    let mut client = begin(&home, &answers.concat());
+    client.ok("add-item", "(:manager \"m\" :content \"of the session\")");
+    client.ok("add-item", "(:manager \"other\" :content \"of the turn\")");
+    let turn = "(:content \"x\" :tools t :managers (\"other\"))";
+    let (_, answer) = decide(&mut client, turn, ":once");
+    let said = |call: usize| text(&answer["tool_calls"][call]["text"]).to_owned();
+    assert!(said(0).contains("ctx-2"), "{answer}");
+    assert!(said(1).contains("of the turn"), "{answer}");
+    assert_eq!(said(2), r#"{"removed":1}"#);
+    assert!(said(4).contains("ctx-3") && !said(4).contains("ctx-2"), "{answer}");
+}
+
+#[test]
 fn a_model_has_no_tools_unless_it_is_given_some() {
     let home = Home::new();
     let mut client = begin(&home, "[[answer]]\necho = true\n");

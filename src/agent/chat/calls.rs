@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::begun::TurnState;
 use super::log::answer_message;
 use super::{ChatTurn, schema};
-use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, cut};
+use crate::agent::tools::{CalledTool, OfferedTool, Outcome, ToolRequest, ToolTurn, cut};
 use crate::agent::{AgentError, ApprovalQuestion, Decision, TurnEvent};
 use crate::engine::{EngineError, NewMessage, SessionName, SessionSettings};
 use crate::provider::chat::Response;
@@ -154,7 +154,8 @@ impl ChatTurn {
                 Err(reason) => return (Outcome::Refused, reason),
             }
         }
-        match asked.carry_out(&self.job, &self.row).await {
+        let turn = ToolTurn { session: &self.row, managers: &self.managers };
+        match asked.carry_out(&self.job, turn).await {
             Ok(text) => (Outcome::Done, cut(text)),
             Err(text) => (Outcome::Failed, cut(text)),
         }

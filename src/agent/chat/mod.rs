@@ -98,6 +98,9 @@ struct ChatTurn {
     notes: Option<WantedNotes>,
     /// Tools that the model may call.
     tools: Vec<Arc<dyn OfferedTool>>,
+    /// Managers that the model's tools reach: those whose items the turn shows, and the session's
+    /// own.
+    managers: Vec<String>,
     /// Names of the tools that the session's settings allow the model to call without permission
     /// each time.
     stored: Vec<String>,
@@ -210,8 +213,12 @@ impl ChatTurn {
         });
         let toolbox: Vec<_> = request.toolbox.iter().filter(|tool| tool.is_for(&row)).collect();
         let tools = chosen(&toolbox, request.tools.as_deref(), &settings.tools);
+        let mut managers = request.managers.clone().unwrap_or_else(|| settings.managers(&row));
+        if !managers.contains(&row.manager_name()) {
+            managers.push(row.manager_name());
+        }
         let stored = settings.allowed_tools;
-        Ok(Self { job, events, configured, row, request, embedded, notes, tools, stored })
+        Ok(Self { job, events, configured, row, request, embedded, notes, tools, managers, stored })
     }
 
     /// Waits until the caller cancels the turn or the server ends.

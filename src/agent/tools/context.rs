@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::request::ContextRequest;
 pub(crate) use self::table::ALL;
-use super::{OfferedTool, ToolRequest, one_line};
+use super::{OfferedTool, ToolRequest, ToolTurn, one_line};
 use crate::agent::{Job, Later};
 use crate::provider::chat;
 use crate::session::message::ToolCall;
@@ -171,10 +171,10 @@ impl ToolRequest for ContextCall {
     fn carry_out<'a>(
         &'a self,
         job: &'a Job,
-        session: &'a SessionRow,
+        turn: ToolTurn<'a>,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
-            let result = self.request.carry_out(job, session).await?;
+            let result = self.request.carry_out(job, turn).await?;
             Ok(json_text(&result))
         })
     }

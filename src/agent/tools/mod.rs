@@ -60,6 +60,15 @@ pub(crate) trait OfferedTool: Send + Sync {
     ) -> Later<'a, Result<Box<dyn ToolRequest>, String>>;
 }
 
+/// The turn in which a model calls a tool.
+#[derive(Clone, Copy)]
+pub(crate) struct ToolTurn<'a> {
+    /// The session of the turn.
+    pub session: &'a SessionRow,
+    /// The managers whose items the turn shows, and the session's own manager.
+    pub managers: &'a [String],
+}
+
 /// A parsed tool call, which may still need permission.
 pub(crate) trait ToolRequest: Send + Sync {
     /// Returns a one-line description of the call for the user.
@@ -84,7 +93,7 @@ pub(crate) trait ToolRequest: Send + Sync {
     fn carry_out<'a>(
         &'a self,
         job: &'a Job,
-        session: &'a SessionRow,
+        turn: ToolTurn<'a>,
     ) -> Later<'a, Result<String, String>>;
 }
 

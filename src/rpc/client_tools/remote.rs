@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::given::Effect;
 use super::{Brought, CALLED, CANCELLED, ClientTools};
-use crate::agent::tools::{OfferedTool, ToolRequest, one_line};
+use crate::agent::tools::{OfferedTool, ToolRequest, ToolTurn, one_line};
 use crate::agent::{Job, Later};
 use crate::ids::SessionId;
 use crate::provider::chat;
@@ -145,7 +145,7 @@ impl ToolRequest for ClientToolRequest {
     fn carry_out<'a>(
         &'a self,
         job: &'a Job,
-        session: &'a SessionRow,
+        turn: ToolTurn<'a>,
     ) -> Later<'a, Result<String, String>> {
         Box::pin(async move {
             tokio::select! {
@@ -154,7 +154,7 @@ impl ToolRequest for ClientToolRequest {
                 () = job.services.ending.cancelled() => {
                     Err("the server is shutting down".to_owned())
                 }
-                result = self.result(CalledBy::Session(session), self.brought.tool.seconds) => result,
+                result = self.result(CalledBy::Session(turn.session), self.brought.tool.seconds) => result,
             }
         })
     }

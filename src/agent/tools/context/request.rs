@@ -12,10 +12,11 @@ use crate::agent::items::{FileItem, ItemAnswer, ItemShown, new_item, resolved_it
 #[cfg(feature = "map")]
 use crate::agent::maps::{DEFAULT_MAP_TOKENS, WantedMap, unsaved};
 use crate::agent::refresh::now_ms;
+use crate::agent::tools::ToolTurn;
 use crate::agent::{AgentError, Job};
 use crate::context::item::{Kind, Metadata};
 use crate::engine::{
-    Engine, EngineError, Query, Removed, Selection, SessionSettings, View, memories_for, name_views,
+    Engine, EngineError, Query, Removed, Selection, View, memories_for, name_views,
 };
 use crate::files::{self, FileError, OpenedFile};
 use crate::ids::{ItemId, MessageId};
@@ -140,27 +141,23 @@ impl ContextRequest {
     ///
     /// # Errors
     /// The reason, as text for the model.
-    pub(super) async fn carry_out(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
+    pub(super) async fn carry_out(&self, job: &Job, turn: ToolTurn<'_>) -> Result<Value, String> {
+        let ToolTurn { session, managers } = turn;
         let done = match self {
-            Self::ListContext {} => list(job, session).await,
-            Self::Read(wanted) => return wanted.read(job, session).await,
+            Self::ListContext {} => list(job, managers).await,
+            Self::Read(wanted) => return wanted.read(job, turn).await,
             Self::AddFile(file) => return file.add(job, session).await,
             Self::AddText { content } => add_text(job, session, content.clone()).await,
-            Self::DropContext { ids } => drop_items(job, session, ids.clone()).await,
+            Self::DropContext { ids } => drop_items(job, managers, ids.clone()).await,
             Self::SearchMemory { query } => search_memory(job, session, query.clone()).await,
             Self::SearchSession { query } => search_session(job, session, query.clone()).await,
             #[cfg(feature = "map")]
             Self::MapProject { query, max_tokens } => {
-                return map_project(job, session, query.clone(), *max_tokens).await;
+                return map_project(job, turn, query.clone(), *max_tokens).await;
             }
         };
         done.map_err(|error| error.to_string())
     }
-}
-
-/// Returns the managers whose items the session shows.
-fn managers(session: &SessionRow) -> Result<Vec<String>, AgentError> {
-    Ok(SessionSettings::parse(&session.settings)?.managers(session))
 }
 
 /// Returns the manager among `managers` that holds the item, or else the last manager.
@@ -170,14 +167,14 @@ fn holder(engine: &mut Engine, managers: &[String], id: ItemId) -> String {
     found.cloned().unwrap_or_default()
 }
 
-async fn list(job: &Job, session: &SessionRow) -> Result<Value, AgentError> {
-    let managers = managers(session)?;
+async fn list(job: &Job, managers: &[String]) -> Result<Value, AgentError> {
+    let managers = managers.to_vec();
     let all = Selection { managers: managers.clone(), ..Selection::default() };
     let views = job.ask(move |engine| engine.select(&all)).await?;
     shown(job, managers, views, true).await
 }
 
-/// Shows items of the session's managers with their states.
+/// Shows items of the managers with their states.
 async fn shown(
     job: &Job,
     managers: Vec<String>,
@@ -194,16 +191,16 @@ async fn shown(
 }
 
 impl ThingToRead {
-    async fn read(&self, job: &Job, session: &SessionRow) -> Result<Value, String> {
+    async fn read(&self, job: &Job, turn: ToolTurn<'_>) -> Result<Value, String> {
         if let Ok(MessageId(number)) = self.id.parse() {
-            return self.message(job, session, number).await;
+            return self.message(job, turn.session, number).await;
         }
         let id = self.id.parse().map_err(|_| {
             let given = json_text(&Value::Str(self.id.clone()));
             format!("id must be that of an item or a message, such as ctx-7 or msg-12, got {given}")
         })?;
         match self.start_line {
-            None => read_item(job, session, id).await,
+            None => read_item(job, turn.managers, id).await,
             Some(_) => Err("start_line is for messages; an item is read whole".to_owned()),
         }
     }
@@ -232,8 +229,8 @@ impl ThingToRead {
     }
 }
 
-async fn read_item(job: &Job, session: &SessionRow, id: ItemId) -> Result<Value, String> {
-    let managers = managers(session).map_err(|error| error.to_string())?;
+async fn read_item(job: &Job, managers: &[String], id: ItemId) -> Result<Value, String> {
+    let managers = managers.to_vec();
     let layers = managers.clone();
     let read = move |engine: &mut Engine| {
         let manager = holder(engine, &managers, id);
@@ -289,12 +286,8 @@ async fn add(
     Ok(Value::of(&job.ask(add).await?))
 }
 
-async fn drop_items(
-    job: &Job,
-    session: &SessionRow,
-    ids: Vec<ItemId>,
-) -> Result<Value, AgentError> {
-    let managers = managers(session)?;
+async fn drop_items(job: &Job, managers: &[String], ids: Vec<ItemId>) -> Result<Value, AgentError> {
+    let managers = managers.to_vec();
     let remove = move |engine: &mut Engine| {
         let mut held: BTreeMap<String, Vec<ItemId>> = BTreeMap::new();
         for id in ids {
@@ -324,18 +317,17 @@ async fn search_memory(job: &Job, session: &SessionRow, text: String) -> Result<
     Ok(Value::of(&GroundedShown::from(grounded).with_embedding(embedding)))
 }
 
-/// Makes the map of the session's project, for what the session's items do not show.
+/// Makes the map of the session's project, for what the turn's items do not show.
 #[cfg(feature = "map")]
 async fn map_project(
     job: &Job,
-    session: &SessionRow,
+    turn: ToolTurn<'_>,
     query: String,
     max_tokens: Option<u64>,
 ) -> Result<Value, String> {
-    let project = session.project.clone().filter(|project| !project.is_empty());
+    let project = turn.session.project.clone().filter(|project| !project.is_empty());
     let project = project.ok_or("the session has no project folder, so there is no map")?;
-    let layers = managers(session).map_err(|error| error.to_string())?;
-    let all = Selection { managers: layers, ..Selection::default() };
+    let all = Selection { managers: turn.managers.to_vec(), ..Selection::default() };
     let views = job.ask(move |engine| engine.select(&all)).await.map_err(|it| it.to_string())?;
     let make = move |job: &Job| {
         let wanted = WantedMap {
