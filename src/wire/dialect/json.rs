@@ -9,6 +9,8 @@ pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
     let value = from_json(text_of(line)?.as_bytes()).map_err(|error| {
         let message = if error.is_incomplete() {
             format!("{error}; a message is one line: write newlines as \\n")
+        } else if line.trim_ascii_start().starts_with(b"(") {
+            format!("{error}; this connection began with JSON: connect anew for property lists")
         } else {
             error.to_string()
         };

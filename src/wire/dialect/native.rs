@@ -12,6 +12,11 @@ const ONE_LINE: &str =
 pub(super) fn read(line: &[u8]) -> Result<Value, WireError> {
     let mut value = sexp::read(text_of(line)?).map_err(|error| {
         let message = match error.kind {
+            _ if line.trim_ascii_start().starts_with(b"{") => {
+                format!(
+                    "{error}; this connection began with a property list: connect anew for JSON"
+                )
+            }
             ReadErrorKind::IncompleteString
             | ReadErrorKind::IncompleteList
             | ReadErrorKind::IncompleteAtom => format!("{error}; {ONE_LINE}"),

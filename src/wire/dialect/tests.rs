@@ -163,6 +163,14 @@ fn unreadable_lines_tell_the_column_and_what_to_do() {
         "1 -32700 column 20: the text ends inside a string; a message is one line: write \
          newlines as \\n (:column 20)"
     });
+    check(Native, r#"{"id":1,"method":"m"}"#, {
+        "- -32700 column 2: something follows the first datum; this connection began with a \
+         property list: connect anew for JSON (:column 2)"
+    });
+    check(Json, "(:id 1 :method m)", {
+        "- -32700 column 1: expected value; this connection began with JSON: connect anew for \
+         property lists (:column 1)"
+    });
     check(Json, "{x", "- -32700 column 2: key must be a string (:column 2)");
     for dialect in [Native, Json] {
         let incoming = dialect.decode(b"(\"\xC3\xA9\xFF\")");
