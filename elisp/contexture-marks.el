@@ -72,12 +72,6 @@ A newline at the end is part of it only if it was before."
 AFTER, BEG, END and LENGTH are the arguments of overlay hooks."
   (cond ((and undo-in-progress contexture-overlay--undo-moves))
         ((not after)
-         (when (and revert-buffer-in-progress-p
-                    (or (< beg (overlay-start overlay) end)
-                        (< beg (overlay-end overlay) end)))
-           ;; Everything between the first and the last difference is about
-           ;; to be replaced at once, and the border would end up there.
-           (overlay-put overlay 'contexture-swallowed t))
          (when (and (<= beg (overlay-start overlay)) (<= (overlay-end overlay) end)
                     (< (overlay-start overlay) (overlay-end overlay)))
            ;; All of its text is about to be deleted.
@@ -686,8 +680,9 @@ of `contexture-live--state', and SAVED the last state that was saved."
   "Pair of `contexture-live--file' and the name by which the server knows it.")
 
 (defvar-local contexture-live--before nil
-  "Text that this buffer had before it was reverted, or nil.
-After the revert, it is (TICK . TEXT), with the modification count from then.")
+  "Text that this buffer had before it was reverted, or t if nobody needs it.
+After the revert, it is (TICK . TEXT), with the modification count from then,
+or nil.")
 
 (dolist (variable '(contexture-live--items contexture-live--seen contexture-live--new
                     contexture-live--file contexture-live--true contexture-live--before))
@@ -848,14 +843,18 @@ them when it is back."
         (contexture-live--copy-changes)
         (cl-loop for buffer in contexture-live--buffers
                 nconc (contexture--with-live-buffer buffer
-                        (let* ((sign (contexture-live--sign))
-                               (items (if (equal sign contexture-live--seen)
-                                          contexture-live--new
-                                        contexture-live--items)))
-                          (setq contexture-live--seen sign
-                                contexture-live--new nil)
-                          (and items
-                               (contexture-live--changes-here items (cdr sign)))))))))))
+                        (unless (contexture-live--reverting-p)
+                          (contexture-live--news-here)))))))))
+
+(defun contexture-live--news-here ()
+  "Return the updates for what changed in this buffer since the last ones."
+  (let* ((sign (contexture-live--sign))
+         (items (if (equal sign contexture-live--seen)
+                    contexture-live--new
+                  contexture-live--items)))
+    (setq contexture-live--seen sign
+          contexture-live--new nil)
+    (and items (contexture-live--changes-here items (cdr sign)))))
 
 ;;;; Copies of buffers without files
 
@@ -1034,16 +1033,11 @@ there: the server looks into all other files itself."
   (cdr contexture-live--true))
 
 (defun contexture-live--in-order (items)
-  "Return the ITEMS that have a place, sorted by their beginnings.
-Those whose borders a revert replaced have none until they are found again."
+  "Return the ITEMS that have a place, sorted by their beginnings."
   (cl-flet ((start (item)
               (let ((overlay (contexture-live--item-overlay item)))
                 (or (and overlay (overlay-start overlay)) 0))))
-    (sort (cl-remove-if (lambda (item)
-                          (let ((overlay (contexture-live--item-overlay item)))
-                            (or (eq overlay 'none)
-                                (and overlay (overlay-get overlay 'contexture-swallowed)))))
-                        (copy-sequence items))
+    (sort (cl-remove 'none (copy-sequence items) :key #'contexture-live--item-overlay)
           (lambda (a b) (< (start a) (start b))))))
 
 (defun contexture-live--update (item state whole &optional file)
@@ -1493,8 +1487,7 @@ what was around ITEM, so that it takes no copy for it."
 (defun contexture-live--placed-p (item)
   "Return non-nil if ITEM, which is known here, has a place in its buffer."
   (let ((overlay (contexture-live--item-overlay item)))
-    (and (overlayp overlay) (overlay-buffer overlay)
-         (not (overlay-get overlay 'contexture-swallowed)))))
+    (and (overlayp overlay) (overlay-buffer overlay))))
 
 (defun contexture-live--note-copies (item text difference doubtful)
   "Note on the overlay of ITEM whether the file has TEXT more than once.
@@ -1774,24 +1767,34 @@ If that were MISREAD, they become copies."
   "Keep the text of this buffer if the server cannot read it from its file.
 It shows which of several copies of an item's text are left after the revert."
   (setq contexture-live--before
-        (when (eq (contexture-live--held-p) 'form)
-          (contexture--widened
-            (buffer-substring-no-properties (point-min) (point-max))))))
+        (or (not (eq (contexture-live--held-p) 'form))
+            (contexture--widened
+              (buffer-substring-no-properties (point-min) (point-max))))))
+
+(defun contexture-live--reverting-p ()
+  "Return non-nil if this buffer is being reverted.
+Then its overlays mean nothing: everything between the first and the last
+difference is replaced at once.  Where its items are now is for the server
+to say, which knows more of the text around them."
+  (and revert-buffer-in-progress-p contexture-live--before (atom contexture-live--before)))
 
 (defun contexture-live--reverted ()
   "Find the items of this buffer again, since its text was replaced."
-  (when contexture-live--before
-    (setq contexture-live--before
-          (cons (buffer-chars-modified-tick) contexture-live--before)))
   (contexture-live--give-back)
   (dolist (item contexture-live--items)
     (contexture-live--drop-overlay item)
     (setf (contexture-live--item-told item) nil))
+  ;; Only now are there no old places of which the server could be told.
+  (setq contexture-live--before
+        (and (stringp contexture-live--before)
+             (cons (buffer-chars-modified-tick) contexture-live--before)))
   (contexture-live--ask-of (contexture-live--names)))
 
 (defun contexture-live--written ()
-  "Find those items of this buffer again that lost their places.
-Its file, which the server follows, has the buffer's text now."
+  "Tell the server what was saved, while the file has it.
+Find those items of this buffer again that lost their places: the server
+follows the file, which has the buffer's text now."
+  (contexture-live--push)
   (when (cl-some (lambda (item) (nth 3 (contexture-live--item-told item)))
                  contexture-live--items)
     (contexture-live--ask-of (contexture-live--names))))

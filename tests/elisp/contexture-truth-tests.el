@@ -574,7 +574,7 @@ If FAR, the file is visited as one on another machine."
     (contexture-test-with-state
       (setq contexture-add-to 'shared)
       (make-directory (contexture-truth-tests--root))
-      (dotimes (_ (/ contexture-truth-tests--steps 10))
+      (dotimes (_ (/ contexture-truth-tests--steps 4))
         (let* ((before (contexture-truth-tests--text))
                (count (max 1 (1- (length (split-string before "\n")))))
                (first (1+ (contexture-truth-tests--roll count)))
@@ -589,6 +589,59 @@ If FAR, the file is visited as one on another machine."
               (push (list before lines after alone visited) wrong))))))
     (should-not wrong)
     (should (> doubts 0))))
+
+(ert-deftest contexture-truth-a-revert-leaves-it-to-the-server-where-an-item-is ()
+  (let ((contexture-truth-tests--theirs nil)
+        (create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil))
+    (contexture-test-with-state
+      (setq contexture-add-to 'shared)
+      (make-directory (contexture-truth-tests--root))
+      (contexture-request 'ping)
+      (contexture-test-settle)
+      (should (memq 'contexture-live--opened find-file-hook))
+      (dolist (find-file-hook (list find-file-hook
+                                    (append find-file-hook (list (lambda () (contexture-mode))))))
+        (pcase-dolist
+            (`(,before ,lines ,after)
+             '(("# a\n# b\n# c\n" (2 . 3) "# a\n# b\n# c # 1 # 2 # 3\n")
+               ("def f():\n    x = 1\n    return x\n\n" (1 . 2)
+                "def f():\n    x = 1 # 2\n    return x\n\n")
+               ("scale = 1000\nunit = \"m\"\n" (1 . 2) "# head\nscale = 1005\nunit = \"m\"\n")
+               ("try:\n    run()\nexcept E:\n    pass\ntry:\n    run()\nexcept E:\n    pass\n" (3 . 5)
+                "try:\n    run()\nexcept E: # 1\n    pass\ntry:\n    run()\nexcept E:\n    pass\n\
+try:\n    run()\nexcept E:\n    pass\n")))
+          (let ((alone (contexture-truth-tests--scene nil before lines after)))
+            (should (equal (contexture-truth-tests--scene t before lines after)
+                           (append alone alone)))))))))
+
+(ert-deftest contexture-truth-another-buffer-is-told-of-while-one-is-reverted ()
+  (let ((create-lockfiles nil) (make-backup-files nil) (vc-handled-backends nil)
+        (contexture-truth-tests--theirs nil) seen)
+    (contexture-test-with-state
+      (setq contexture-add-to 'shared)
+      (let ((buffers (mapcar (lambda (name)
+                               (let ((file (expand-file-name name (contexture-truth-tests--root))))
+                                 (contexture-truth-tests--write file "a = 1\nb = 2\n")
+                                 (with-current-buffer (find-file-noselect file t)
+                                   (contexture-add-region (contexture--line-position 2) (point-max))
+                                   (contexture-test-settle)
+                                   (current-buffer))))
+                             '("a.py" "b.py"))))
+        (with-current-buffer (car buffers)
+          (goto-char (point-max))
+          (insert "c = 3\n")
+          (goto-char (contexture--line-position 2))
+          (insert "# typed\n")
+          (end-of-line)
+          (insert "2"))
+        (let ((find-file-hook
+               (list (lambda () (setq seen (contexture-request 'context-to-string
+                                                               '(:manager "*shared*")))))))
+          (with-current-buffer (cadr buffers) (revert-buffer t t)))
+        (should (string-search "b = 22" seen))
+        (dolist (buffer buffers)
+          (with-current-buffer buffer (set-buffer-modified-p nil))
+          (kill-buffer buffer))))))
 
 (defconst contexture-truth-tests--block "try:\n    run()\nexcept E:\n    pass\n"
   "Lines of which a file may have several copies.")

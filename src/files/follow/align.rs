@@ -7,8 +7,8 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::bare::is_telling;
 use super::body::{body, ordered};
-use super::likeness::{LOST, likeness, likeness_to};
-use super::looked::Looked;
+use super::likeness::{LOST, UNLIKE, likeness, likeness_to};
+use super::looked::{Looked, NEXT};
 use super::{GONE, LONG, SEVERAL, definition, edges};
 
 /// If at least this share of a text, or of its telling lines, is outside of the place found for it,
@@ -43,14 +43,26 @@ pub(super) fn edited(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> 
     found.map_or_else(|| aligned(looked), Ok)
 }
 
-/// Returns the lines between the old neighbours of the text if each of them is the line of the text
-/// in its place, unchanged or edited.
+/// Returns the place between the old neighbours of the text where each line is the line of the text
+/// in its place, unchanged or edited. New lines may be beside it if they are unlike the text, and if
+/// a line that occurs only there is unchanged.
 fn in_place(looked: &Looked<'_>) -> Option<Range<usize>> {
-    let (file, item) = (&looked.file.lines, &looked.item.lines);
-    let at = looked.matched().between().filter(|at| at.len() == item.len())?;
-    let mut pairs = item.iter().zip(&file[at.clone()]);
-    let is_same = looked.is_between(&at) && pairs.all(|(old, new)| likeness(old, new) >= LOST);
-    is_same.then_some(at)
+    let (file, item, matched) = (&looked.file.lines, &looked.item.lines, looked.matched());
+    let between = matched.between()?;
+    let new = between.len().checked_sub(item.len()).filter(|new| *new <= NEXT)?;
+    let is_edited = |at: &Range<usize>| {
+        item.iter().zip(&file[at.clone()]).all(|(old, new)| likeness(old, new) >= LOST)
+    };
+    let places = (between.start..=between.start + new).map(|start| start..start + item.len());
+    let mut places = places.filter(is_edited);
+    let (place, None) = (places.next()?, places.next()) else { return None };
+    let own: Vec<&str> = item.iter().map(|line| &**line).collect();
+    let is_new = |at: usize| matched.is_free(at) && likeness_to(&file[at], &own) <= UNLIKE;
+    let is_clear = || {
+        (between.start..place.start).chain(place.end..between.end).all(is_new)
+            && place.clone().any(|at| matched.is_single(at) && !matched.is_other(at))
+    };
+    (looked.is_between(&between) && (new == 0 || is_clear())).then_some(place)
 }
 
 /// Finds the place of the remaining lines of the text.

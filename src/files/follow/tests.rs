@@ -124,6 +124,20 @@ fn brackets_with_new_lines_between_them_are_not_guessed() {
     assert!(matches!(locate(&wanted, &now), TextMatch::Unsure(_)));
 }
 
+#[test]
+fn edited_lines_in_their_places_are_found_beside_new_ones() {
+    let before = "(defvar scale 1000\n  \"The scale.\")\n";
+    let now = "(defvar scale 5\n  \"The scale.\")\n";
+    check_alike(before, (1, 2), &format!(";; A head.\n{now}"), Ok((2, 3)));
+    check_alike(before, (1, 2), &format!("{now};; A foot.\n"), Ok((1, 2)));
+    check_alike(before, (1, 2), &format!("(defvar scale 7)\n{now}"), Err(GONE));
+    let around = |inner: &str| format!("(one)\n\n{inner}\n(two)\n");
+    let (before, head) = (around(before), format!(";; A head.\n{now}"));
+    check_alike(&before, (3, 4), &around(&head), Ok((4, 5)));
+    let other = head.replace("The scale", "A scalar value");
+    check_alike(&before, (3, 4), &around(&other), Err(GONE));
+}
+
 const ELIXIR: &str = "\
 defmodule Jobs.Compute do
   @moduledoc \"Computes all groups.\"
