@@ -244,14 +244,7 @@ changes in a row cost two calls.  This does not start a server."
 (defun contexture-marks--show-everywhere (manager items)
   "Mark the ITEMS of MANAGER in all buffers that have it as their context."
   (when (contexture-running-p)
-    (puthash manager
-             (cons (cl-count-if
-                    (lambda (item) (plist-get (plist-get item :metadata) :stale))
-                    items)
-                   (- (contexture--sum :tokens items)
-                      (contexture--tokens-to-send items)))
-             contexture--stale-and-covered)
-    (force-mode-line-update t)
+    (contexture--note-items manager items)
     (dolist (buffer (contexture-marks--buffers manager))
       (with-current-buffer buffer
         (with-demoted-errors "Contexture: %S"
@@ -568,7 +561,7 @@ the prefix to which you bound the variable `contexture-command-map':
   "Return the mode line's text for this buffer."
   (pcase-let* ((context (contexture--known-context))
                (`(,items . ,sent) (contexture--totals-of context))
-               (stale (car (gethash context contexture--stale-and-covered '(0))))
+               (stale (car (gethash context contexture--stale-and-unsent '(0))))
                (on-disk (cl-count-if
                          (lambda (conflict)
                            (cl-some (lambda (it) (contexture--of-context-p it context))

@@ -375,13 +375,13 @@ If the server is slow or refuses, the menu shows what is known already."
                                  managers)))))
          (setq contexture-menu--changes
                (plist-get changes :result))
-         (unless (plist-get items :error)
-           (contexture--note-items context (plist-get items :result)))
          (cl-loop for manager in managers
                   for size in sizes
                   for summary = (plist-get size :result)
                   when summary
-                  do (contexture--note-totals manager summary)))))))
+                  do (contexture--note-totals manager summary))
+         (unless (plist-get items :error)
+           (contexture--note-items context (plist-get items :result))))))))
 
 (defun contexture-menu--fetch-session-changes ()
   "Ask what undo and redo would do to the conversation."

@@ -1950,10 +1950,11 @@ is in the list."
 (defvar contexture--last-changed nil
   "Name of the context that a command of this Emacs changed last, or nil.")
 
-(defvar contexture--stale-and-covered (make-hash-table :test #'equal)
-  "Hash table from contexts, names or lists of layers, to (STALE . COVERED).
-STALE is the number of stale items, and COVERED the number of tokens of
-items that are sent only as parts of others.")
+(defvar contexture--stale-and-unsent (make-hash-table :test #'equal)
+  "Hash table from contexts, names or lists of layers, to (STALE . UNSENT).
+STALE is the number of stale items.  UNSENT is by how many tokens the size
+that the server reports is larger than what this Emacs sends: some items are
+sent only as parts of others, and another editor may have other texts.")
 
 (defvar contexture--totals (make-hash-table :test #'equal)
   "Hash table from a context's name to its size, as last reported.
@@ -2566,20 +2567,24 @@ ANSWER is what the server has just reported about this context."
       (and (null (plist-get answer :covers))
            (null (plist-get answer :covered-by))
            (let ((known (cl-loop for context being the hash-keys
-                                 of contexture--stale-and-covered using (hash-values entry)
+                                 of contexture--stale-and-unsent using (hash-values entry)
                                  when (contexture--of-context-p manager context)
                                  collect (cdr entry))))
              (and known (cl-every #'zerop known))))))
 
 (defun contexture--note-items (context items)
-  "Record how many of ITEMS are stale, and the tokens of the covered ones.
-ITEMS are all items of CONTEXT, a name or a list of layers."
-  (puthash context
-           (cons (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
-                              items)
-                 (- (contexture--sum :tokens items) (contexture--tokens-to-send items)))
-           contexture--stale-and-covered)
-  (force-mode-line-update t))
+  "Record how many of ITEMS are stale, and how many of their tokens are not sent.
+ITEMS are all items of CONTEXT, a name or a list of layers, as this Emacs has
+them."
+  (let ((sizes (mapcar (lambda (manager) (nth 1 (gethash manager contexture--totals)))
+                       (ensure-list context))))
+    (puthash context
+             (cons (cl-count-if (lambda (item) (plist-get (plist-get item :metadata) :stale))
+                                items)
+                   (- (if (memq nil sizes) (contexture--sum :tokens items) (apply #'+ sizes))
+                      (contexture--tokens-to-send items)))
+             contexture--stale-and-unsent)
+    (force-mode-line-update t)))
 
 ;;;###autoload
 (defun contexture-add-region (beg end &optional rectangle)
@@ -2790,7 +2795,7 @@ If the server does not answer at once, go by what it last reported."
 
 (defun contexture--totals-of (context)
   "Return (ITEMS . TOKENS) of CONTEXT, as last reported, or nil if unknown.
-Covered items are not sent, so their tokens do not count."
+TOKENS are those of what this Emacs sends."
   (cl-loop for manager in (ensure-list context)
            for (count size) = (gethash manager contexture--totals)
            when count
@@ -2799,13 +2804,13 @@ Covered items are not sent, so their tokens do not count."
            finally return
            (and (> known 0)
                 (cons items
-                      (max 0 (- tokens (contexture--covered-tokens context)))))))
+                      (max 0 (- tokens (contexture--unsent-tokens context)))))))
 
-(defun contexture--covered-tokens (context)
-  "Return the number of tokens of covered items in CONTEXT, as last reported."
-  (or (cdr (gethash context contexture--stale-and-covered))
+(defun contexture--unsent-tokens (context)
+  "Return how many of the tokens reported for CONTEXT are not sent."
+  (or (cdr (gethash context contexture--stale-and-unsent))
       (cl-loop for manager in (ensure-list context)
-               sum (or (cdr (gethash manager contexture--stale-and-covered)) 0))))
+               sum (or (cdr (gethash manager contexture--stale-and-unsent)) 0))))
 
 (defun contexture--choose-manager (all own)
   "Ask the user for one of the contexts in ALL; return its name.

@@ -935,6 +935,32 @@ The last form of EDITS is what follows them."
           (eq :fresh (plist-get (contexture-live-tests--item) :state)))
       (contexture-live-tests--check "third\nfourth\n" '(4 5))))))
 
+(ert-deftest contexture-live-the-mode-line-counts-what-this-editor-sends ()
+  (contexture-test-with-state
+   (contexture-live-tests--visiting
+    (let (other)
+      (contexture-mode)
+      (contexture-live-tests--add 3 4)
+      (goto-char (contexture--line-position 3))
+      (insert "mine ")
+      (let ((mine (plist-get (contexture-live-tests--item) :tokens)))
+        (contexture-test-as-other-emacs other
+          (contexture-request 'subscribe '(:topics (:text-wanted)))
+          (contexture-request
+           'update-items
+           `(:items ((:id "ctx-1" :manager "a.txt"
+                      :content ,(apply #'concat (make-list 50 "theirs is longer\n"))
+                      :metadata (:unsaved t :modified t :start-line 3 :end-line 52))))))
+        (unwind-protect
+            (progn
+              (llm-ert-wait-for (> (nth 1 (gethash "a.txt" contexture--totals)) (* 10 mine)))
+              (llm-ert-wait-for
+                  (string-match-p (format "\\` ctx:1/%d\\'" mine)
+                                  (car (ensure-list (contexture--lighter)))))
+              (should (= (plist-get (contexture-live-tests--item) :tokens) mine)))
+          (contexture-test-as-other-emacs other (contexture-disconnect))))
+      (contexture-test-settle)))))
+
 ;;;; What is shown
 
 (ert-deftest contexture-live-text-that-is-only-in-the-file-is-stale-beside-edits ()
