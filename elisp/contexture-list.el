@@ -2165,7 +2165,7 @@ its file stays as it is and is shown as changed."
   "Show a message about RESULT of refreshing CONTEXT, which is REMOTE or not."
   (let ((outcomes (contexture--pluck :outcome (plist-get result :items))))
     (contexture-list--say-refreshed
-     (contexture--format " of %s" (contexture--label context))
+     (contexture--format " of %s" (contexture--label-of-text context))
      (cl-loop for (kind . words)
               in '((:updated . "changed") (:moved . "moved within the file")
                    (:stale . "no longer found in the file")
@@ -2459,7 +2459,7 @@ a context.  If this buffer's context is empty, another one is offered.
     (set-buffer-modified-p nil)
     (setq header-line-format
           (contexture--header-line
-           (contexture--capitalized (contexture--label contexture-context)) ", "
+           (contexture--capitalized (contexture--label-of-text contexture-context)) ", "
            (contexture--rendered-size rendered)))))
 
 (defvar-local contexture-preview--updating nil

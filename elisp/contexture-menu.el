@@ -257,7 +257,7 @@ So the commands are bound to another function while it prepares the menu."
 (defun contexture-menu--heading ()
   "Return the heading: the label of this buffer's context, and its size if known."
   (let ((context (contexture--known-context)))
-    (format "Context of %s: %s" (contexture--label context)
+    (format "Context of %s: %s" (contexture--label-of-text context)
             (pcase (contexture--totals-of context)
               (`(,items . ,tokens)
                (if contexture-limit

@@ -1914,6 +1914,19 @@ On another machine, the names count as they are, since asking takes long."
         ((string-suffix-p "/" context) (concat "project " (contexture--visible context)))
         (t (contexture--visible context))))
 
+(defun contexture--label-of-text (context)
+  "Return a phrase for what the text of CONTEXT has.
+CONTEXT is a name or a list of layers, of which those count that have items
+as last reported.  If none has, return the label of CONTEXT."
+  (let ((filled (cl-remove-if-not (lambda (manager)
+                                    (< 0 (or (car (gethash manager contexture--totals)) 0)))
+                                  (ensure-list context))))
+    (if (null filled) (contexture--label context)
+      (let ((labels (mapcar #'contexture--label filled)))
+        (concat (string-join (butlast labels) ", ")
+                (and (cdr labels) " and ")
+                (car (last labels)))))))
+
 (defun contexture--note-labels (entries)
   "Record the labels in ENTRIES, contexts that the server lists; return ENTRIES."
   (dolist (entry entries entries)
@@ -2877,7 +2890,7 @@ With a prefix argument, or if that is empty, choose a context.
   (interactive (list (contexture--read-manager current-prefix-arg)))
   (let ((rendered (contexture--rendered context)))
     (kill-new (plist-get rendered :text))
-    (contexture--message "Copied the context of %s (%s)" (contexture--label context)
+    (contexture--message "Copied the context of %s (%s)" (contexture--label-of-text context)
                          (contexture--rendered-size rendered))))
 
 ;;;###autoload
@@ -2892,7 +2905,7 @@ With a prefix argument, or if that is empty, choose a context.
   (let ((rendered (contexture--rendered context)))
     (push-mark nil t)
     (insert (plist-get rendered :text))
-    (contexture--message "Inserted the context of %s (%s)" (contexture--label context)
+    (contexture--message "Inserted the context of %s (%s)" (contexture--label-of-text context)
                          (contexture--rendered-size rendered))))
 
 ;;; Say and choose layers

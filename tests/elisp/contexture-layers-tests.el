@@ -376,6 +376,29 @@
           ;; It is in the layer of another file only.
           (should-not (contexture-marks--overlays)))))))
 
+(ert-deftest contexture-layers-a-title-names-what-the-text-has ()
+  (contexture-layers-test
+    (let ((root (contexture-layers-test-project
+                 "app" '("one.el" . "(one)\n") '("two.el" . "(two)\n")))
+          (preview (lambda ()
+                     (save-window-excursion (call-interactively #'contexture-preview))
+                     (with-current-buffer contexture-preview-buffer
+                       (string-trim (substring-no-properties header-line-format))))))
+      (contexture-layers-test-visiting root "one.el"
+        (contexture-layers-test-mark)
+        (should (string-prefix-p "Project app, " (funcall preview)))
+        (let ((contexture-add-to 'shared))
+          (contexture-test-message "^Added " (contexture-add-file (concat root "two.el"))))
+        (contexture-test-message "^Copied the context of the shared context and project app ("
+          (call-interactively #'contexture-copy))
+        (should (string-search "(one)" (car kill-ring)))
+        (should (string-search "(two)" (car kill-ring)))
+        (should (string-prefix-p "The shared context and project app, " (funcall preview)))
+        (let ((contexture-add-to 'buffer))
+          (contexture-test-message "^Added " (contexture-add-file (concat root "two.el"))))
+        (should (string-prefix-p "The shared context, project app and file one.el, "
+                                 (funcall preview)))))))
+
 (ert-deftest contexture-layers-follow-a-project-that-gets-a-remote ()
   (contexture-layers-test
     (let ((root (contexture-layers-test-project "app" '("one.el" . "(one)\n"))))
