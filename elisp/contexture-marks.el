@@ -884,7 +884,7 @@ them when it is back."
             (contexture--widened
               `(:content ,(contexture--plain-text (buffer-substring-no-properties
                                                    (point-min) (point-max)))
-                :metadata ,(contexture--as-of))))))))
+                :metadata (:buffer ,(buffer-name) ,@(contexture--as-of)))))))))
 
 (defun contexture-live--copy-killed ()
   "Tell the server the last text of this buffer, which is going away."

@@ -1914,19 +1914,6 @@ On another machine, the names count as they are, since asking takes long."
         ((string-suffix-p "/" context) (concat "project " (contexture--visible context)))
         (t (contexture--visible context))))
 
-(defun contexture--label-of-text (context)
-  "Return a phrase for what the text of CONTEXT has.
-CONTEXT is a name or a list of layers, of which those count that have items
-as last reported.  If none has, return the label of CONTEXT."
-  (let ((filled (cl-remove-if-not (lambda (manager)
-                                    (< 0 (or (car (gethash manager contexture--totals)) 0)))
-                                  (ensure-list context))))
-    (if (null filled) (contexture--label context)
-      (let ((labels (mapcar #'contexture--label filled)))
-        (concat (string-join (butlast labels) ", ")
-                (and (cdr labels) " and ")
-                (car (last labels)))))))
-
 (defun contexture--note-labels (entries)
   "Record the labels in ENTRIES, contexts that the server lists; return ENTRIES."
   (dolist (entry entries entries)
@@ -1980,6 +1967,19 @@ A size is (ITEMS TOKENS VERSION); VERSION is the context's version then.")
 
 ;;;; What to send
 
+(defvar-local contexture--copied-as nil
+  "Name that this buffer, which visits no file, had when all of it was last added.")
+(put 'contexture--copied-as 'permanent-local t)
+
+(defun contexture--copied-before-as ()
+  "Return metadata with the other name under which this buffer was added before.
+Note that it was added under the name that it has.  If another buffer has the
+other name now, return nil: copies under that name count as that buffer's."
+  (with-current-buffer (contexture--base-buffer)
+    (let ((before contexture--copied-as))
+      (setq contexture--copied-as (buffer-name))
+      (and before (not (get-buffer before)) (list :buffer-was before)))))
+
 (defun contexture--capture (beg end origin &rest metadata)
   "Return parameters of `add-item' for the text from BEG to END in this buffer.
 ORIGIN, a keyword such as `:region', says how the text was chosen; METADATA
@@ -1999,8 +1999,9 @@ not be added."
                    (t :text))
       :content ,text
       :metadata (,@(contexture--buffer-metadata)
-                 ,@(unless (contexture--whole-p beg end origin)
-                     (contexture--lines beg end))
+                 ,@(cond ((not (contexture--whole-p beg end origin))
+                          (contexture--lines beg end))
+                         ((null file) (contexture--copied-before-as)))
                  :origin ,origin
                  ,@(and (contexture--partial-p beg end) '(:partial t))
                  ,@(apply #'contexture--plist
@@ -2818,6 +2819,18 @@ TOKENS are those of what this Emacs sends."
            (and (> known 0)
                 (cons items
                       (max 0 (- tokens (contexture--unsent-tokens context)))))))
+
+(defun contexture--label-of-text (context)
+  "Return a phrase for what the text of CONTEXT has.
+CONTEXT is a name or a list of layers, of which those count that have items
+as last reported, the shared one last.  If at most one has, return a label."
+  (let ((filled (cl-remove-if-not (lambda (manager)
+                                    (< 0 (or (car (gethash manager contexture--totals)) 0)))
+                                  (ensure-list context))))
+    (if (null (cdr filled)) (contexture--label (or (car filled) context))
+      (let ((labels (append (mapcar #'contexture--label (remove contexture--shared filled))
+                            (and (member contexture--shared filled) '("the shared items")))))
+        (concat (string-join (butlast labels) ", ") " and " (car (last labels)))))))
 
 (defun contexture--unsent-tokens (context)
   "Return how many of the tokens reported for CONTEXT are not sent."

@@ -49,6 +49,33 @@
       (contexture-test-message "^Undid" (contexture-undo))
       (should (equal "first\n" (plist-get (contexture-test-only-item) :content))))))
 
+(ert-deftest contexture-copies-of-a-renamed-buffer-replace-each-other ()
+  (contexture-test-with-state
+    (setq contexture-add-to 'shared)
+    (contexture-copies-test-in "*results*"
+      (insert "first\n")
+      (contexture-add-buffer)
+      (rename-buffer "*mine*")
+      (insert "second\n")
+      (contexture-add-region (point-min) 4)
+      (contexture-test-message "replaces the earlier copy" (contexture-add-buffer))
+      (let ((names (lambda ()
+                     (mapcar (lambda (item) (contexture-test-metadata item :buffer))
+                             (contexture-test-items contexture--shared)))))
+        (should-not (member '("*results*") (funcall names)))
+        (contexture-test-message "^Undid" (contexture-undo))
+        (should (member '("*results*") (funcall names)))
+        (contexture-test-message "^Redid" (contexture-redo))
+        ;; Another buffer has the former name now.
+        (rename-buffer "*third*")
+        (with-current-buffer (get-buffer-create "*mine*") (insert "of another buffer\n"))
+        (unwind-protect
+            (progn
+              (contexture-add-buffer)
+              (should (member '("*mine*") (funcall names)))
+              (should (member '("*third*") (funcall names))))
+          (kill-buffer "*mine*"))))))
+
 (ert-deftest contexture-copies-are-free-of-what-controls-a-terminal ()
   (pcase-dolist (`(,written . ,plain)
                  '(("\e[01;31m\e[Kerror:\e[m\e[K x" . "error: x")

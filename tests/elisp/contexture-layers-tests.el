@@ -86,7 +86,7 @@
           (with-current-buffer contexture-preview-buffer
             (should (string-match-p "of all\\(.\\|\n\\)*(one)\\(.\\|\n\\)*(two)"
                                     (buffer-string)))
-            (should (string-match-p "^ Project app, " header-line-format)))))
+            (should (string-match-p "^ Project app and file two.el, " header-line-format)))))
       ;; Another buffer of the project sees the project's items alone.
       (contexture-layers-test-visiting root "one.el"
         (should (equal (contexture-layers-test-contents)
@@ -380,6 +380,8 @@
   (contexture-layers-test
     (let ((root (contexture-layers-test-project
                  "app" '("one.el" . "(one)\n") '("two.el" . "(two)\n")))
+          (kill-ring nil)
+          (kill-ring-yank-pointer nil)
           (preview (lambda ()
                      (save-window-excursion (call-interactively #'contexture-preview))
                      (with-current-buffer contexture-preview-buffer
@@ -389,14 +391,14 @@
         (should (string-prefix-p "Project app, " (funcall preview)))
         (let ((contexture-add-to 'shared))
           (contexture-test-message "^Added " (contexture-add-file (concat root "two.el"))))
-        (contexture-test-message "^Copied the context of the shared context and project app ("
+        (contexture-test-message "^Copied the context of project app and the shared items ("
           (call-interactively #'contexture-copy))
         (should (string-search "(one)" (car kill-ring)))
         (should (string-search "(two)" (car kill-ring)))
-        (should (string-prefix-p "The shared context and project app, " (funcall preview)))
+        (should (string-prefix-p "Project app and the shared items, " (funcall preview)))
         (let ((contexture-add-to 'buffer))
           (contexture-test-message "^Added " (contexture-add-file (concat root "two.el"))))
-        (should (string-prefix-p "The shared context, project app and file one.el, "
+        (should (string-prefix-p "Project app, file one.el and the shared items, "
                                  (funcall preview)))))))
 
 (ert-deftest contexture-layers-follow-a-project-that-gets-a-remote ()

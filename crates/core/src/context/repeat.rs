@@ -136,10 +136,15 @@ pub fn copied_again<'a>(
     let source = |metadata: &Metadata| {
         SOURCE.map(|name| metadata.text(name).map(|text| text.trim_end_matches('/').to_owned()))
     };
-    let of = source(metadata);
+    let mut before = metadata.clone();
+    if let Some(name) = metadata.get(BUFFER_WAS) {
+        before.set("buffer", name.clone());
+    }
+    let of = [source(metadata), source(&before)];
     let is_again = |item: &&Item| {
         let is_copy = item.metadata.get(AS_OF).is_some();
-        let is_of_source = item.metadata.origin() == Some(origin) && source(&item.metadata) == of;
+        let is_of_source =
+            item.metadata.origin() == Some(origin) && of.contains(&source(&item.metadata));
         let is_same = item.content == *content;
         is_copy && is_of_source && (is_same || (is_whole && item.metadata.lines().is_none()))
     };
@@ -154,6 +159,9 @@ const WHOLE_COPIES: [Origin; 4] =
     [Origin::Buffer, Origin::Compilation, Origin::Diagnostic, Origin::Diff];
 /// Names of the metadata that say where a copy was taken.
 const SOURCE: [&str; 4] = ["filename", "buffer", "project", "symbol"];
+
+/// Metadata name of the name that a buffer had when a copy was taken before.
+const BUFFER_WAS: &str = "buffer-was";
 
 /// Returns, for each item, the item that contains its text, if any: an item of the same file or
 /// buffer that has its lines and more. An item that is stale contains only others that are stale.
@@ -352,5 +360,9 @@ mod tests {
         assert_eq!(again(&copy(9, "x", "kill")), Some((2, Repeat::Same)));
         assert_eq!(again(&copy(9, "y", "kill")), None);
         assert_eq!(again(&code(9, "new")), None, "what has no date is no copy");
+        let other = copy(9, "new", "buffer").with("buffer", "*mine*");
+        assert_eq!(again(&other), None);
+        let renamed = other.with(BUFFER_WAS, "*Help*");
+        assert_eq!(again(&renamed), Some((1, Repeat::Replaced)), "the same buffer, renamed");
     }
 }
