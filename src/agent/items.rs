@@ -140,7 +140,7 @@ struct AddedTo {
 }
 
 impl ItemAnswer {
-    /// Records how the added live item repeats items that were already there, if it does.
+    /// Records how the added live item repeats earlier items; `None` if it repeats none.
     pub(crate) fn again(mut self, again: Option<Again>) -> Self {
         if let (Some(added), Some(Again { repeat, absorbed })) = (&mut self.added_to, again) {
             (added.repeat, added.absorbed) = (Some(repeat), absorbed);

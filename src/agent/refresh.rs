@@ -283,9 +283,9 @@ fn keep(
     }
 }
 
-/// Gives the views of items that editors have in unsaved buffers the texts that the caller is shown:
-/// an editor its own text or that of the file, anybody else the newest text. What no editor has of a
-/// file on another machine gets its date, since nobody looks at the file.
+/// Gives the views of items in unsaved buffers the texts that the caller is shown. An editor is
+/// shown its own text or that of the file. Anybody else is shown the newest text. An item of a file
+/// on another machine gets a date if no editor has the file open, since nobody looks at that file.
 fn show(services: &Services, counter: &dyn Counter, caller: Caller, views: &mut [View]) {
     let (options, mut reader) = (services.read_options(), FileReader::default());
     for view in views.iter_mut() {

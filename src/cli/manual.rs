@@ -172,7 +172,7 @@ impl<'a> Manual<'a> {
         }
     }
 
-    /// Returns the pages of which the name or an entry of an index is meant, each once.
+    /// Returns the pages whose name or whose entry in an index is meant, each page once.
     fn pages_with(&self, is_meant: impl Fn(&str) -> bool) -> Vec<&'a str> {
         let mut found = Vec::new();
         let named = self.pages.iter().map(|(page, _)| (*page, *page));

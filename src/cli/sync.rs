@@ -28,7 +28,8 @@ const LONGEST_GREETING: usize = 64 << 10;
 /// number of such lines.
 const LONGEST_TOLD: u64 = 1 << 10;
 const MOST_TOLD: usize = 100;
-/// Maximum time to wait for the rest of what they tell. What ssh leaves running may keep its end open.
+/// Maximum time to wait for the rest of these lines. A program that ssh leaves running may keep its
+/// end open.
 const LAST_TOLD: Duration = Duration::from_millis(200);
 /// Maximum size of what an error of the other machine may say, in bytes.
 const LONGEST_ERROR: usize = 500;
@@ -79,7 +80,7 @@ struct There {
     input: Sender<String>,
     /// Lines that came; `None` is the end.
     lines: Receiver<anyhow::Result<Option<String>>>,
-    /// Is closed once all is told that ssh or the other machine tells the user.
+    /// Is closed once the user has been told everything that ssh and the other machine said.
     told: Receiver<()>,
     has_answered: bool,
     /// True once its output has ended.
@@ -339,7 +340,7 @@ fn read_line(input: &mut impl BufRead) -> anyhow::Result<Option<String>> {
     Ok(None)
 }
 
-/// Reads a message from a line; `None` if the line is none of the exchange.
+/// Reads a message from a line; `None` if the line does not belong to the exchange.
 fn read<T: for<'a> Deserialize<'a>>(line: &str) -> anyhow::Result<Option<T>> {
     let Some((version, json)) =
         line.strip_prefix(MARK).and_then(|rest| rest.strip_prefix(' ')?.split_once(' '))

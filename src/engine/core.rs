@@ -223,7 +223,7 @@ impl Engine {
 
     /// Runs a part of a request like a request of its own: the part's writes are undone if it
     /// fails, and stay if a later part fails. The request must write nothing outside its parts,
-    /// because a part that fails undoes that too.
+    /// because a failed part also undoes such writes.
     ///
     /// # Errors
     /// Those of the operation and [`EngineError::Store`].

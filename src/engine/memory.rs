@@ -29,8 +29,8 @@ pub(crate) const SUMMARY: &str = "context-summary";
 pub(crate) const ARCHIVED: &str = "archived";
 /// The kind of memories that a project's repository has.
 pub(crate) const REPOSITORY: &str = "repository";
-/// Time at which a memory counts as forgotten that has left its repository: one that no user forgets
-/// at.
+/// Value of `forgotten` for a memory that is no longer in its repository. No user forgets a memory
+/// at this time.
 const LEFT: i64 = 0;
 
 /// A query for memories.

@@ -35,7 +35,7 @@ pub enum FileError {
         offset: u64,
     },
     /// The file begins like a picture or a PDF, but is not a whole one.
-    #[error("{path:?} is no whole PNG, JPEG, GIF, WebP or PDF")]
+    #[error("{path:?} is not a complete PNG, JPEG, GIF, WebP or PDF")]
     BrokenPicture {
         /// Requested path.
         path: PathBuf,
@@ -178,7 +178,7 @@ impl FileError {
             Self::Missing { .. } => "it does not exist".to_owned(),
             Self::Unreadable { source, .. } => source.to_string(),
             Self::Binary { .. } => "it is not UTF-8 text".to_owned(),
-            Self::BrokenPicture { .. } => "it is no whole picture or PDF".to_owned(),
+            Self::BrokenPicture { .. } => "it is not a complete picture or PDF".to_owned(),
             Self::TooLarge { limit, .. } => format!("it has more than {limit} bytes"),
             Self::IsDirectory { .. } | Self::NotRegular { .. } => "it is not a regular file".into(),
             Self::Outside { folder, .. } => format!("it leads outside {folder:?}"),

@@ -44,13 +44,13 @@ const LIMITS: ProgramLimits = ProgramLimits {
 };
 /// Time in which Git lists what it tracks. Without the list, a walk leaves out what is ignored.
 const SOON: Duration = Duration::from_secs(5);
-/// Time for which a work tree is remembered in which Git waited for something. Git is not asked there
-/// meanwhile, so that this is waited for only once.
+/// Time for which Git is not run again in a work tree in which it waited for something. So the
+/// server waits only once.
 const REMEMBERED: Duration = Duration::from_secs(300);
 /// Maximum number of work trees that are remembered; then all are forgotten.
 const MOST_REMEMBERED: usize = 256;
 
-/// Work trees in which Git waited for something, with the times of that.
+/// Work trees in which Git waited for something, each with the time.
 static SILENT: Mutex<BTreeMap<PathBuf, Instant>> = Mutex::new(BTreeMap::new());
 
 /// Runs Git in a folder of a work tree, with `input`, and returns what it prints; `None` if it fails, or

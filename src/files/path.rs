@@ -12,9 +12,9 @@ use crate::value::Value;
 /// name alone and symbolic links are kept, as Emacs's `expand-file-name` does, so that Emacs and
 /// the server use the same name for a file. Emacs's quoting prefix `/:` is removed.
 ///
-/// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a
-/// remote name such as `/ssh:host:/x`. The result is never a name that Emacs would open on another
-/// machine, whatever dots, slashes or quotes were in the way of seeing it.
+/// Errors: `not-absolute` for any other name that does not begin with `/`, `not-local` for a remote
+/// name such as `/ssh:host:/x`. The result is never a name that Emacs would open on another
+/// machine, even if dots, slashes or quotes hide that it is one.
 pub(crate) fn absolute(path: &str) -> Result<PathBuf, FileError> {
     let clean = without_dots(&expanded(path)?);
     match is_remote(&clean.to_string_lossy()) {

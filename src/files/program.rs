@@ -36,8 +36,8 @@ pub(super) enum ProgramFailure {
     Failed,
 }
 
-/// Variables of the environment that a program gets, and those that begin with `LC_`. The others may
-/// be keys, or tell the program to read or run something else.
+/// Variables of the environment that a program gets, besides those that begin with `LC_`. The
+/// others may be keys, or tell the program to read or run something else.
 const VARIABLES: &[&str] = &[
     "DYLD_FALLBACK_LIBRARY_PATH",
     "HOME",
@@ -57,8 +57,8 @@ fn is_given(name: &std::ffi::OsStr) -> bool {
     VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
-/// Runs a program with `input`, and returns what it prints. The program ends with this one. Of the
-/// environment, it gets [`VARIABLES`] and what the command sets.
+/// Runs a program with `input`, and returns what it prints. The program ends with this one. From
+/// the environment, it gets only [`VARIABLES`], besides what the command sets.
 pub(super) fn printed(
     mut command: Command,
     input: &[u8],

@@ -204,9 +204,9 @@ pub(crate) fn whole_recording(path: &Path) -> Result<String, FileError> {
     load(path, LARGEST_WHOLE)
 }
 
-/// Returns as an export the session of OpenCode whose facts are in the file `path`, with the
-/// messages and their parts, which OpenCode keeps in other files; `None` if the file holds no such
-/// facts. Leaves out what cannot be read.
+/// Returns a session of OpenCode in the form of an export. The file `path` has the facts of the
+/// session; OpenCode keeps the messages and their parts in other files. Returns `None` if the file
+/// holds no such facts. Leaves out what cannot be read.
 ///
 /// # Errors
 /// [`FileError::TooLarge`] if the files together are.

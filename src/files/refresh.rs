@@ -130,11 +130,11 @@ impl FileReader {
             .map(|it| it.value())
     }
 
-    /// Returns the files that the file of an item, which is gone, may be now, the likeliest first:
-    /// the one with its inode, those with the names in `former`, which it had before, and those that
-    /// Git knows. What a project says of a name is from outside: no name leads out of the folder that
-    /// the item is kept in, or of the one in which it was found, or to a secret. Each file is the one
-    /// that was checked, whatever gets its name afterwards.
+    /// Returns the files that an item's file, which is gone, may be now. The likeliest comes first:
+    /// the file with its inode, then those with the names that it had before, in `former`, then
+    /// those that Git knows. A project may name any file. So no name may lead to a secret, out of
+    /// the folder that the item is kept in, or out of the folder in which the name was found. Each
+    /// returned file is the one that was checked, even if another file gets its name afterwards.
     pub(crate) fn renamed(
         &mut self,
         item: &Item,

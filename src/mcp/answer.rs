@@ -72,8 +72,8 @@ pub(super) fn refused(code: ErrorCode, trouble: &Trouble) -> ErrorData {
     ErrorData::new(code, Cow::Owned(trouble.reason()), None)
 }
 
-/// Returns one line with all that hides in it made visible, for what a client, a model or a file named
-/// or said: names, excerpts, reasons. Every tool writes such texts with this function.
+/// Returns on one line, with hidden characters made visible, a text that a client, a model or a
+/// file chose: a name, an excerpt, a reason. Every tool writes such texts with this function.
 pub(super) fn shown(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     visible(&line.join(" ")).into_owned()

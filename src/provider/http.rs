@@ -252,7 +252,9 @@ impl Endpoint {
         let own = sent.headers.iter().map(|(name, value)| (name, value.reveal().to_owned()));
         for (name, text) in key.chain(own) {
             let wrong = || {
-                let what = format!("the value of the header {name} has characters that it cannot");
+                let what = format!(
+                    "the value of the header {name} has characters that a header cannot have"
+                );
                 self.error(ErrorKind::Unconfigured, what)
             };
             let mut value = HeaderValue::from_str(&text).map_err(|_| wrong())?;
@@ -371,8 +373,8 @@ impl Endpoint {
     }
 }
 
-/// Follows a redirect that keeps method and body, and only on the same server: a key is only for
-/// the server it was given for.
+/// Follows a redirect only if it keeps the method and the body, and leads to the same server. A key
+/// is only for the server that it was given for.
 fn redirected(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let keeps = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
     let is_same = |one: &Url| one.origin() == attempt.url().origin();

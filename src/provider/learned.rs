@@ -119,7 +119,7 @@ impl LearnedChanges {
         let words = &*refusal.words;
         if let Some(most) = self.fewer_tokens(words, body) {
             self.most_tokens = Some(most);
-            return Some("it takes no such long answers; asking for a shorter one");
+            return Some("it does not give such long answers; asking for a shorter one");
         }
         let found = self.found(family, words, body)?;
         // In the other form it was refused, too.

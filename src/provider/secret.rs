@@ -105,8 +105,8 @@ impl Secret {
     }
 }
 
-/// Returns all runs of [`TOLD_PART`] characters of a text without blanks, each with its place. What
-/// is before a blank, such as `Bearer`, is no part of a key.
+/// Returns all runs of [`TOLD_PART`] characters of a text without blanks, each with its place. Text
+/// before a blank, such as `Bearer`, does not belong to the key.
 fn parts(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let ends = text.char_indices().map(|(at, _)| at).chain([text.len()]).skip(TOLD_PART);
     let places = text.char_indices().map(|(at, _)| at).zip(ends);
@@ -119,7 +119,7 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
 pub(super) struct RequestSecrets(Vec<Secret>);
 
 impl RequestSecrets {
-    /// Collects secrets. Of a value such as `Bearer KEY`, the key alone is one, too.
+    /// Collects secrets. In a value such as `Bearer KEY`, the key alone is a secret, too.
     pub(super) fn new<'s>(sent: impl IntoIterator<Item = &'s Secret>) -> Self {
         let each = |secret: &'s Secret| {
             let words = secret.0.split_whitespace().skip(1).filter_map(Secret::new);

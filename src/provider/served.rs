@@ -300,8 +300,8 @@ async fn apart<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// Adds a value to a member: the members of an object one by one, and all else in place of what is
-/// there.
+/// Adds a value to a member. The members of an object are added one by one; any other value
+/// replaces the old one.
 fn add(member: &mut Value, value: &Value) {
     match (member, value) {
         (Value::Object(known), Value::Object(more)) => {

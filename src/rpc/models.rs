@@ -297,7 +297,7 @@ pub(super) struct Approve {
     decision: Decision,
 }
 
-/// A decided question.
+/// A question about a tool call, which is now decided.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Approved")]
 pub(super) struct Approved {

@@ -69,7 +69,8 @@ pub(super) struct ListOperations {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "Operation")]
 pub(super) struct OperationLine {
-    /// Number of the operation, for `restore`. That of a context holds until the context changes.
+    /// Number of the operation, for `restore`. The number of an operation on a context is valid
+    /// until the context changes.
     operation: u64,
     /// Method that made the operation.
     method: Keyword<String>,
@@ -102,16 +103,16 @@ pub(super) struct OperationLine {
     /// Time of the operation, in Unix seconds; absent in contexts.
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<i64>,
-    /// Id of the checkpoint, `chk-N`; absent if the operation is none.
+    /// Id of the checkpoint, `chk-N`; absent for other operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     checkpoint: Option<CheckpointId>,
-    /// Purpose of the checkpoint; absent if the operation is none.
+    /// Purpose of the checkpoint; absent for other operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    /// Number of turns before the checkpoint; absent if the operation is none.
+    /// Number of turns before the checkpoint; absent for other operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<u64>,
-    /// True if the server took the checkpoint by itself; absent if the operation is none.
+    /// True if the server took the checkpoint by itself; absent for other operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     automatic: Option<bool>,
 }

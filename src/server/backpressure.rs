@@ -38,8 +38,8 @@ impl Unread {
         client
     }
 
-    /// Hangs up on clients until no more than `most` bytes are unread in all. Those go first that
-    /// have read nothing for the longest time. Those with little to read stay.
+    /// Hangs up on clients until no more than `most` bytes are unread in all. First go the clients
+    /// that have read nothing for the longest time. Clients with little to read stay.
     fn bound(&self, most: usize) {
         let clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let open = clients.iter().filter_map(Weak::upgrade);

@@ -29,7 +29,7 @@ const SHARE_OF_GUESTS: u64 = 8;
 
 /// Time after a wrong secret of a peer before another secret of the same peer is looked at.
 const GUESS_TIME: Duration = Duration::from_secs(1);
-/// Number of peers with wrong secrets at which those are forgotten whose time is over.
+/// Number of peers with wrong secrets at which the peers whose time is over are forgotten.
 const MOST_GUESSERS: usize = 1024;
 /// Number of low bits of an IPv6 address that the owner of a network chooses freely.
 const BITS_OF_A_HOST: u32 = 64;

@@ -43,11 +43,12 @@ pub(super) enum Out {
     Subscribe(Subscription, broadcast::Receiver<Arc<EventBurst>>),
 }
 
-/// The places of a large answer.
+/// The permits that a large answer holds. Each is a place among a limited number of large answers.
 pub(super) struct LargePlaces {
-    /// Place among those of the client, until it has less than [`CHATTER_LIMIT`] bytes left to read.
+    /// Place among the client's, until the client has less than [`CHATTER_LIMIT`] bytes left to
+    /// read.
     pub(super) own: OwnedSemaphorePermit,
-    /// Place among those of all clients, until the answer is encoded. What is encoded counts as
+    /// Place among those of all clients, until the answer is encoded. An encoded answer counts as
     /// unread.
     pub(super) of_all: OwnedSemaphorePermit,
 }

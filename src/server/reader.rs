@@ -39,8 +39,8 @@ pub(super) fn permits(largest: usize) -> usize {
     (2 * largest + WAITING_CALLS * EVALUATION_BYTES) / ROOM_UNIT + 1
 }
 
-/// Time after the beginning of a shutdown in which new calls are still answered, with an error. A
-/// client may have sent these calls before it could know of the shutdown.
+/// Time from the beginning of a shutdown during which each new call still gets an error as its
+/// answer. A client may have sent these calls before it could know of the shutdown.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// The reader of one client's messages.

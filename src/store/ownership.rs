@@ -221,9 +221,9 @@ fn own() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Checks that a folder belongs to this user. If it does not exist, the nearest folder above it may
-/// not be another user's, unless it is the superuser's: in the home of another user, files would
-/// remain that this user can no longer use.
+/// Checks that a folder belongs to this user. If the folder does not exist, checks the nearest
+/// folder above it, which may also be the superuser's. Files in the home of another user would be
+/// lost to this user later.
 ///
 /// # Errors
 /// [`FolderError::Foreign`].

@@ -202,7 +202,7 @@ impl Body {
             Self::Said(it) => {
                 let fit = it.messages.iter().all(OneSaid::is_sound) && it.first > 0;
                 if !fit || it.messages.is_empty() {
-                    return Err("messages that cannot be");
+                    return Err("messages that are not valid");
                 }
                 (vec![it.session, it.first], vec![])
             }
@@ -219,7 +219,7 @@ impl Body {
             }
             Self::Marks(it) => {
                 if !it.items.iter().all(SyncItem::is_sound) {
-                    return Err("items that cannot be");
+                    return Err("items that are not valid");
                 }
                 (vec![it.number, it.at.unsigned_abs()], vec![&it.name])
             }
@@ -233,7 +233,7 @@ impl Body {
             }
         };
         if numbers.iter().any(|number| *number > LARGEST_NUMBER) {
-            return Err("a number or time that cannot be");
+            return Err("a number or time that is not valid");
         }
         if names.iter().any(|name| name.len() > LONGEST_NAME || name.contains('\0')) {
             return Err("a name that is too long");

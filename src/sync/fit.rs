@@ -1,4 +1,5 @@
-//! What texts, names and times other machines take, and how those that are here are made so.
+//! Which texts, names and times other machines accept, and how those of this machine are made to
+//! fit.
 
 /// Maximum size of a message's text in a change, in bytes. What is longer is cut, with a note.
 pub(super) const LONGEST_TEXT: usize = 2 << 20;

@@ -19,8 +19,8 @@ use crate::server::listen::pause_after;
 
 /// Time in which a connection must send its first request with a proof of who asks.
 const FIRST_REQUEST_TIME: Duration = Duration::from_secs(10);
-/// Time after which a connection ends on which nothing was sent in either direction. While an answer is
-/// made, or somebody listens, something is sent every few seconds.
+/// Time without data in either direction after which a connection ends. While an answer is made, or
+/// somebody listens, something is sent every few seconds.
 const IDLE_TIME: Duration = Duration::from_secs(600);
 
 /// Accepts connections.

@@ -103,7 +103,7 @@ pub enum LispForm {
 /// A message from the server to a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outgoing {
-    /// The answer to the request with this id; `None` if the message has none that can be read.
+    /// The answer to the request with this id; `None` if the message has no id that can be read.
     Reply(Option<RequestId>, Result<Value, WireError>),
     /// A notification: method and parameters.
     Notify(&'static str, Value),

@@ -245,7 +245,7 @@ fn refuse_all(server: &Endpoint, family: Family, model: &str) {
         client.fails("add-file", &format!("(:manager \"m\" :path {file:?})")).message
     };
     let cut = refused("cut.png", png(640, 480)[..20].to_vec());
-    assert!(cut.contains("no whole PNG"), "{cut}");
+    assert!(cut.contains("not a complete PNG"), "{cut}");
     let wide = refused("wide.png", png(9000, 10));
     assert!(wide.contains("9000 × 10 pixels"), "{wide}");
     let large = refused("large.png", [png(640, 480), vec![0; 4_000_000]].concat());

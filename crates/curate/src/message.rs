@@ -31,8 +31,8 @@ pub trait Message {
         false
     }
 
-    /// Returns the number of tokens of the message, without those for its role. `count` counts those
-    /// of a text. Messages with pictures, or with counts that are known, say so here.
+    /// Returns the number of tokens of the message, without those for its role. `count` counts the
+    /// tokens of a text. A message with pictures, or with a known count, returns its count here.
     fn tokens(&self, count: &dyn Fn(&str) -> u64) -> u64 {
         let of_call = |call: Call<'_>| count(&call.name) + count(&call.arguments);
         count(&self.text()) + self.calls().into_iter().map(of_call).sum::<u64>()

@@ -17,7 +17,8 @@ const MAX_DEFINITIONS: usize = 2_000;
 const MAX_SIGNATURE: usize = 110;
 /// Maximum length of a line in bytes. A file with a longer one was made by a program.
 const MAX_LINE_BYTES: usize = 5_000;
-/// Number of bytes at the beginning of a file in which it says that a program made it.
+/// Number of bytes at the beginning of a file that are searched for a note that a program made the
+/// file.
 const HEAD_BYTES: usize = 1_024;
 /// Number of bytes at the beginning of a file that are searched for the sign of a binary file.
 const NUL_WINDOW: usize = 8 * 1_024;

@@ -120,7 +120,7 @@ impl Index {
         files
     }
 
-    /// Returns what the files say together.
+    /// Returns the facts that follow from all files together.
     pub(crate) fn across(&self) -> &Across {
         self.across.get_or_init(|| Across::of(self))
     }

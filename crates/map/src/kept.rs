@@ -26,7 +26,7 @@ const CHECKSUM: usize = 8;
 const MAX_RECORD: usize = 64 << 20;
 /// Number of names in one record.
 const NAMES_IN_RECORD: usize = 10_000;
-/// Number of records out of date from which on the file may be written anew.
+/// Minimum number of outdated records at which the file may be written anew.
 const MIN_OUTDATED: usize = 2_000;
 
 /// Kinds of records.

@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 8;
 /// What may stand alone on the last line of a definition, or before its body.
 const CLOSERS: &[&str] = &["}", ")", "]", "end"];
 
-/// Reads a text. Returns `None` for a language that is read otherwise.
+/// Reads a text. Returns `None` for a language that another module reads.
 pub(crate) fn read(language: Language, text: &str) -> Option<ParsedFacts<'_>> {
     let rules = rules::of(language)?;
     let mut reader = LineReader { rules, found: ParsedFacts::default(), open: Vec::new(), last: 0 };
@@ -91,7 +91,7 @@ impl<'a> LineReader<'a> {
         });
     }
 
-    /// Ends the definitions that a line ends which is indented so far.
+    /// Ends the definitions that a line with this indentation ends.
     fn close(&mut self, indent: usize, code: &str) {
         let is_closer = CLOSERS.iter().any(|closer| code.starts_with(closer));
         while let Some(top) = self.open.last().filter(|top| top.indent >= indent) {

@@ -1,9 +1,10 @@
 //! Reads definitions and references of Emacs Lisp, Common Lisp, Scheme and Clojure.
 //!
-//! A form defines its first argument if its head says so (`defun`, `cl-defmethod`, `define-minor-mode`,
-//! `ert-deftest`), or if it is a macro of the project that expands to such a form. The second kind
-//! depends on other files, so that the reader keeps the forms that may be meant, and which macros
-//! define. Never fails: a text that is not balanced gives what can be read.
+//! A form defines its first argument if its head says so (`defun`, `cl-defmethod`,
+//! `define-minor-mode`, `ert-deftest`), or if it is a macro of the project that expands to such a
+//! form. The second kind depends on other files. So the reader keeps the forms that may be
+//! definitions, and the macros that define something. Never fails: a text that is not balanced
+//! gives what can be read.
 
 mod scan;
 
@@ -56,7 +57,7 @@ const MACROS: &[&str] = &[
 const SETTERS: &[&str] = &["locf", "setf"];
 /// Maximum number of lines of a signature after the first.
 const MAX_SIGNATURE_LINES: u32 = 3;
-/// Heads that begin like those of definitions and are none.
+/// Heads that begin like those of definitions, but define nothing.
 const NO_DEFINERS: &[&str] =
     &["default", "defer", "defined", "define-key", "define-keys", "defined?"];
 

@@ -23,7 +23,7 @@ pub use weights::Weights;
 /// Maximum length of a question in bytes. What is longer counts up to there.
 pub const MAX_QUERY_BYTES: usize = 64 << 10;
 
-/// Stems of words in paths of what shows or checks other code.
+/// Stems of words in the paths of tests, examples and the like.
 const ASIDE: &[&str] =
     &["test", "spec", "exampl", "bench", "benchmark", "fixtur", "mock", "doc", "demo", "sampl"];
 
@@ -60,8 +60,8 @@ impl<'a> IndexView<'a> {
         Self { index, files: index.files(), across: index.across() }
     }
 
-    /// Returns for each file whether its path says that it is a test, an example or the like, of which
-    /// the question does not speak.
+    /// Returns for each file whether its path shows a test, an example or the like that the
+    /// question does not mention.
     fn aside(&self, stems: &[Box<str>]) -> Vec<bool> {
         let mut aside = vec![false; self.files.len()];
         let unspoken = ASIDE.iter().filter(|kind| !stems.iter().any(|stem| **stem == ***kind));

@@ -6,13 +6,14 @@ use crate::rank::{MapTask, Ranking, rank};
 
 /// Heading of the files whose definitions are not shown.
 const NOT_EXPANDED: &str = "Not expanded:";
-/// Maximum number of definitions of the first file in a map.
+/// Maximum number of definitions of the first file in a map. Each later file has one less.
 const MAX_SHOWN: usize = 8;
-/// Maximum number of definitions of later files.
+/// Least value of that maximum, for the last files.
 const MIN_SHOWN: usize = 3;
 /// Maximum number of tokens of a map. A larger budget counts as this one.
 pub const MAX_TOKENS: u64 = 200_000;
-/// Least number of tokens of a map: what remains of it then is what it leaves out.
+/// Minimum budget of a map, in tokens. A map of this size has little more than the counts of what
+/// it leaves out.
 pub const MIN_TOKENS: u64 = 64;
 
 /// How a map is written.

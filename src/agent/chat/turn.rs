@@ -27,8 +27,8 @@ type SharedSummarizer = dyn Summarizer + Send + Sync;
 const MAX_CALLS_HEARD: usize = 128;
 
 impl ChatTurn {
-    /// Takes the turn. Once its question is in the log, every error says so, even if the turn
-    /// panics; that error knows no answers.
+    /// Takes the turn. Once the question is in the log, every error says that it is there, even
+    /// after a panic. The error after a panic has no answers.
     pub(super) async fn turn(self) -> Result<Reply, AgentError> {
         self.configured.find_limit().await;
         self.expect_room().await?;

@@ -61,10 +61,10 @@ impl Plan {
         Ok(Self { path, diff, asked, file, is_removed, found, after, record })
     }
 
-    /// Has the agent's own command make the change of its servers, if there is one, and compares what
-    /// is there then with what was there before. The rest of the change remains. If the command
-    /// only changed the layout beside our entry, the layout is put back; if it changed more than it
-    /// should, so is the whole file. Returns a remark for the user, which may be empty.
+    /// Lets the agent's own command, if it has one, make the change of its servers, and compares
+    /// the file before and after. The rest of the change remains to be made. If the command changed
+    /// only the layout besides our entry, the layout is restored. If it changed more than that, the
+    /// whole file is restored. Returns a remark for the user, which may be empty.
     pub(super) fn ask_agent(&mut self, records: &Records) -> anyhow::Result<String> {
         let Some(asked) = self.asked.take() else { return Ok(String::new()) };
         let ran = asked.run();

@@ -254,9 +254,9 @@ impl Engine {
         }
     }
 
-    /// Returns the number of tokens in view above which older turns are summarized: the share in
-    /// the settings. If none is set, what the window holds beside the other sections, which are
-    /// taken to cost what they cost in the last window, but at most half.
+    /// Returns the number of tokens in view above which older turns are summarized. This is the
+    /// share in the settings. If no share is set, it is what the window holds besides the other
+    /// sections. These count as in the last window, but at most as half of the window.
     fn summarize_at(&self, context: &SessionContext) -> u64 {
         let max_tokens = context.max_tokens();
         if let Some(ratio) = context.settings.turn.summarize_at_ratio {

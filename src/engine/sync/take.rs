@@ -30,7 +30,7 @@ impl Exchange<'_> {
             (Some(body), None) => hash(body),
             (None, Some(hash)) => unhex(hash)
                 .and_then(|hash| hash.try_into().ok())
-                .ok_or_else(|| wrong(sent, "has a hash that is none"))?,
+                .ok_or_else(|| wrong(sent, "has a hash of a wrong form"))?,
             _ => return Err(wrong(sent, "must have either a body or a hash")),
         };
         let sum = sum(&machine.sum, &hash);
@@ -75,7 +75,10 @@ impl Exchange<'_> {
         match body {
             Some(Body::Machine(name)) if machine.seq == 0 => {
                 if self.machines.len() >= MOST_MACHINES {
-                    return Err(wrong(sent, "is of one machine more than are kept"));
+                    return Err(wrong(
+                        sent,
+                        "is of a new machine, and as many machines as can be kept are known",
+                    ));
                 }
                 let name = self.free_machine_name(name, &machine.id);
                 self.put(MachineRow { name, ..machine.clone() })?;
@@ -143,7 +146,7 @@ impl Exchange<'_> {
         let numbered = said_there.messages.into_iter().zip(said_there.first..);
         let messages: Option<Vec<_>> =
             numbered.map(|(message, number)| message.message(number, counter_name)).collect();
-        let messages = messages.ok_or_else(|| wrong(sent, "has messages that cannot be"))?;
+        let messages = messages.ok_or_else(|| wrong(sent, "has messages that are not valid"))?;
         // They are given on as they are stored here.
         if Some(said(number, said_there.first, &messages).text()) != sent.body {
             return Err(wrong(sent, "is not written as this version writes it"));
@@ -190,7 +193,7 @@ impl Exchange<'_> {
         let name = format!("{machine}: {}", marks.name);
         let at = marks.at;
         let slots =
-            self.slots(marks.items).ok_or_else(|| wrong(sent, "has items that cannot be"))?;
+            self.slots(marks.items).ok_or_else(|| wrong(sent, "has items that are not valid"))?;
         // Two managers of a machine may have one label.
         let is_taken = self.engine.store.read().set_named(&name)?.is_some()
             && before.as_ref().is_none_or(|before| before.name != name);
@@ -239,7 +242,7 @@ impl Exchange<'_> {
         number: u64,
     ) -> Result<(), SyncRefusal> {
         match self.engine.store.read().known_as(&sent.machine, kind, number)? {
-            Some(_) => Err(wrong(sent, "makes something that was made before")),
+            Some(_) => Err(wrong(sent, "creates something that was created before")),
             None => Ok(()),
         }
     }

@@ -419,7 +419,7 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
         ("{\"new-kind\":1}", "newer version"),
         ("{\"machine\":\"b\"}", "second time"),
         ("{\"machine\": \"b\"}", "not written"),
-        ("{\"said\":{\"session\":1,\"first\":1,\"messages\":[]}}", "cannot be"),
+        ("{\"said\":{\"session\":1,\"first\":1,\"messages\":[]}}", "not valid"),
         (
             "{\"said\":{\"session\":7,\"first\":1,\"messages\":[{\"role\":\"user\",\"at\":1,\"content\":\"x\",\
           \"tokens\":1,\"counted_by\":\"estimate\"}]}}",
@@ -428,7 +428,7 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
         (
             "{\"said\":{\"session\":7,\"first\":1,\"messages\":[{\"role\":\"user\",\"at\":1,\"content\":\"x\",\
           \"tokens\":99999999,\"counted_by\":\"estimate\"}]}}",
-            "cannot be",
+            "not valid",
         ),
         (&edit(of), "unknown"),
         (&edit(Of { machine: key.id().into(), kind: "counter".into(), number: 1 }), "neither"),

@@ -75,7 +75,7 @@ pub(super) fn place(looked: &Looked<'_>, body: &[Pair]) -> Option<Range<usize>> 
 
 impl Span {
     /// Extends `own` by the lost lines that equal the lines next to the span, and returns their
-    /// number. Whether those are the lost lines themselves or copies, the file looks the same.
+    /// number. The file looks the same whether these are the lost lines or copies of them.
     fn equal(&mut self, looked: &Looked<'_>, is_start: bool) -> usize {
         let own = lost(looked, &self.own, is_start);
         let file = looked.beside(&self.at, is_start, own.len());

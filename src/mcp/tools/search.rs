@@ -176,7 +176,8 @@ impl ProjectSearch<'_> {
         Ok(hits.take(self.limit).map(SessionHit::line).collect())
     }
 
-    /// Asks the hub what others share of the project. A hub that is away says so in a line.
+    /// Asks the hub what others share of the project. If the hub cannot be reached, the list has a
+    /// line about that.
     async fn of_others(&self) -> Vec<String> {
         let project = self.project.directory();
         let params = json!({

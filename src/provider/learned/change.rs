@@ -57,7 +57,9 @@ impl RequestChange {
             Self::WithoutTopP => "it takes no top-p; asking again without it",
             Self::OtherEffort => "the model takes the effort in another form; asking again in that",
             Self::WithoutEffort => "the model has no effort to set; asking again without one",
-            Self::WithoutSummary => "it sums no reasoning up; asking again without that",
+            Self::WithoutSummary => {
+                "it gives no summary of its reasoning; asking again without one"
+            }
             Self::WithoutSystem => {
                 "the model takes no system message; asking again with it in the user's"
             }

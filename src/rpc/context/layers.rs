@@ -195,8 +195,8 @@ impl Spot {
     }
 }
 
-/// Returns the name of a file or folder on this machine with its links resolved. From the name of
-/// one elsewhere, which may be a URL, only removes superfluous slashes. Fails only with
+/// Returns the name of a file or folder on this machine with its links resolved. From a name on
+/// another machine, which may be a URL, only removes superfluous slashes. Fails only with
 /// [`FileError::NotAbsolute`].
 fn true_name(name: &str) -> Result<PathBuf, FileError> {
     match files::absolute(name) {

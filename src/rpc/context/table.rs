@@ -181,8 +181,8 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
         .result(
             "`:root`, the project's; and `:layers`, from general to specific. Each layer has its `:layer`, \
                  `:manager`, `:label`, number of `:items`, `:tokens` and `:max-items`. `:taken-over` has the \
-                 managers whose items moved in, and `:elsewhere` those in no layer whose items the caller may \
-                 expect.",
+                 managers whose items moved into these layers. `:elsewhere` has managers that are no layer \
+                 here, but have items that the caller may expect.",
         )
         .pace(Pace::InOrder),
     method!("context", "save-set", sets::save_set => Either<sets::SavedSetResult, sets::Dropped>)

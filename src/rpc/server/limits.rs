@@ -144,7 +144,7 @@ limits! {
     /// Minimum number of request keys that are remembered.
     keys_remembered: i64 = REMEMBERED_REQUESTS;
     /// Maximum size of the part of a query that is read, from its beginning and its end, in bytes.
-    /// To rank messages, it is a quarter of that.
+    /// Ranking messages reads a quarter of that.
     max_query_bytes: usize = MOST_READ;
     /// Maximum number of different words of a query. If any of them may match, only the 24 rarest
     /// count.

@@ -21,7 +21,7 @@ use crate::wire::message::WireError;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Export {
     session: Option<InSession>,
-    /// Folder of the project of which a session on the hub, `hub-N`, must be.
+    /// Folder of the project to which a session on the hub, `hub-N`, must belong.
     project: Option<Short>,
     /// `:markdown` to read and to open again, or `:json` for an equal session; defaults to
     /// `:markdown`.

@@ -38,7 +38,7 @@ pub(super) struct ListSessions {
     ))]
     limit: Option<i64>,
     /// Look at the hub of the configuration in place of this machine: at what others share with the
-    /// user, also memories. Returns hits; those without a `:query` are all there is, newest first.
+    /// user, also memories. Returns hits; without a `:query`, everything, newest first.
     hub: Option<bool>,
     /// Words to find in the names and messages of the sessions. Finds identifiers by their parts,
     /// and words in all their forms. The best hits come first.

@@ -109,7 +109,7 @@ fn seconds(time: &str) -> Option<i64> {
     time.parse().ok().or_else(|| Some(parsed()?.timestamp().as_second()))
 }
 
-/// Returns whether a line, but for backslashes before it, is a heading of a message or of a call.
+/// Returns whether a line is a heading of a message or of a call, apart from backslashes before it.
 fn is_mark(line: &str) -> bool {
     let line = line.trim_start_matches('\\').trim_end_matches('\r');
     FileMessage::of(line).is_some() || call(line).is_some()
@@ -172,7 +172,7 @@ struct FileMessage {
     calls: Vec<ToolCall>,
 }
 
-/// Reads a file that [`write`] wrote, with edits that were made since; `None` if it is none.
+/// Reads a file that [`write`] wrote, with edits that were made since; `None` for any other file.
 pub(super) fn read(text: &str) -> Option<SavedSession> {
     let text = text.replace("\r\n", "\n");
     let lines: Vec<&str> = text.split('\n').collect();
@@ -301,7 +301,7 @@ impl FileMessage {
         };
     }
 
-    /// Returns whether this is a message, but for blanks at its end.
+    /// Returns whether this is a message, apart from blanks at its end.
     fn is(&self, message: &Message) -> bool {
         let answers = message.tool_call_id.as_deref().map(one_line);
         let same = |(said, call): (&ToolCall, &ToolCall)| {
@@ -316,7 +316,7 @@ impl FileMessage {
     }
 }
 
-/// Returns whether a text in a file is that of a log, but for the ends of its lines and of itself.
+/// Returns whether a text in a file is that of a log, apart from line ends and blanks at its end.
 fn is_same(said: &str, text: &str) -> bool {
     said.trim_end() == text.replace("\r\n", "\n").trim_end()
 }

@@ -55,9 +55,9 @@ pub(super) struct ImportedAll {
     sessions: usize,
     /// Number of messages that are new.
     messages: u64,
-    /// Folders to watch for changes of recordings: the places that were searched, those in which such
-    /// a place may come to be, and those folders whose recordings changed last. Only if the call names
-    /// no paths.
+    /// Folders to watch for changes of recordings: the places that were searched, the folders in
+    /// which such a place may appear, and the folders whose recordings changed last. Only if the
+    /// call names no paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     folders: Vec<String>,
     /// Number of other files: those of other projects, and in folders also those that are not

@@ -66,8 +66,8 @@ pub fn methods() -> impl Iterator<Item = &'static Method> + Clone {
     .flatten()
 }
 
-/// Finds the method with this name, or that of the call of the contract with this name, whose
-/// parameters it changes to those of the method. Fails with the nearest names.
+/// Finds the method with this name. For a name of the contract, finds the method that carries it
+/// out, and changes the parameters to those of that method. Fails with the nearest names.
 pub(crate) fn find(name: &str, params: &mut Value) -> Result<CalledMethod, WireError> {
     let (row, of_method) = resolve(name, params).unzip();
     let method = methods().find(|method| method.name == of_method.unwrap_or(name));

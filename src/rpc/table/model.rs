@@ -17,8 +17,9 @@ pub(super) static METHODS: &[Method] = &[
              window, streams the answer as `progress`, and stores it in the log. A message that \
              no window can hold is refused before it is stored. If the call fails after the \
              message was stored, the message stays in the log, with any part of the answer that \
-             came. Without such a part, it leaves the conversation and is not sent again. So does \
-             the same message, if it came last and has no answer.",
+             came. If no part came, the message leaves the conversation, and is not sent again. If \
+             the last message in the conversation is the same and has no answer, it leaves the \
+             conversation, too.",
         )
         .result(
             "The answer; for a dry run, the request that would be sent. The error is \

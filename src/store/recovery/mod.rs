@@ -71,7 +71,8 @@ fn open_again(
     Ok(opened)
 }
 
-/// Opens a state. If it is damaged where a start reads it, opens it again after all of it is read.
+/// Opens a state. If the part that a start reads is damaged, reads the whole state, and opens it
+/// again.
 fn or_wholly(
     open: impl Fn(bool) -> Result<OpenedStore, StoreError>,
 ) -> Result<OpenedStore, StoreError> {

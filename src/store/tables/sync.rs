@@ -29,8 +29,8 @@ const CHANGED_SESSIONS: &str = "SELECT session.id FROM session LEFT JOIN known
     WHERE CASE WHEN known.row IS NULL THEN deleted IS NULL
           ELSE session.name <> known.name OR deleted IS NOT gone OR messages <> count END
     ORDER BY session.id";
-/// The same for memories. What is archived can be made again from the messages, and what a repository
-/// has comes with it.
+/// The same for memories. New ones that are archived or of a repository are left out: they can be
+/// made from the messages, or come with the repository.
 const CHANGED_MEMORIES: &str = "SELECT memory.id FROM memory LEFT JOIN known
     ON known.kind = 'memory' AND row = memory.id
     WHERE CASE WHEN known.row IS NULL THEN memory.kind NOT IN ('archived', 'repository')

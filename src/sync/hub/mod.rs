@@ -1,7 +1,7 @@
 //! A hub: a PostgreSQL database, run by anybody, where people find what others' sessions learnt.
 //!
-//! The state of this machine stays what it is. What a hub is told follows from the changes of this
-//! machine, of projects that are shared and of nothing else. The database decides who reads what.
+//! The state of this machine stays what it is. A hub is told only of this machine's changes in
+//! shared projects. The database decides who reads what.
 
 mod link;
 mod read;

@@ -123,7 +123,7 @@ impl Item {
     }
 
     /// Returns the item with the text and the lines that it had in its file when it was marked, as
-    /// far as its anchor says so.
+    /// far as its anchor records them.
     pub fn as_marked(&self) -> Self {
         let mut marked = self.clone();
         [UNSAVED, STALE, "modified"].into_iter().for_each(|name| marked.metadata.remove(name));

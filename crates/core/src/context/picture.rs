@@ -21,7 +21,7 @@ names! {
     }
 }
 
-/// Name in an item's metadata of what is known of its picture.
+/// Name of the entry in an item's metadata that describes its picture.
 pub const PICTURE: &str = "picture";
 
 /// What is known of a picture or PDF. Its content is kept apart, once, by its hash. The text of its
@@ -137,7 +137,8 @@ impl PictureKind {
         }
     }
 
-    /// Returns the kind of a file by its first 12 bytes; `None` if it is none that models take.
+    /// Returns the kind of a file by its first 12 bytes; `None` if models take no files of this
+    /// kind.
     pub fn begun(bytes: &[u8]) -> Option<Self> {
         let starts: [(&[u8], Self); 6] = [
             (b"\x89PNG\r\n\x1a\n", Self::Png),

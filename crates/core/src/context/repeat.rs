@@ -123,7 +123,7 @@ impl LineBlock {
     }
 }
 
-/// Returns the result of adding a copy, which its metadata date, if an earlier copy has the same
+/// Returns the result of adding a copy, whose metadata have a date, if an earlier copy has the same
 /// text from the same source, or is of the same whole buffer or output. `None` for other items.
 pub fn copied_again<'a>(
     items: impl Iterator<Item = &'a Item>,
@@ -154,7 +154,7 @@ pub fn copied_again<'a>(
     Some(Merged { into: earlier.id, absorbed: vec![], content, lines, repeat })
 }
 
-/// Origins of copies of which a newer one of the same source makes the older one useless.
+/// Origins of copies that become useless when a newer copy of the same source is added.
 const WHOLE_COPIES: [Origin; 4] =
     [Origin::Buffer, Origin::Compilation, Origin::Diagnostic, Origin::Diff];
 /// Names of the metadata that say where a copy was taken.

@@ -10,7 +10,7 @@ const AIM_OF_TRIGGER: f64 = 0.5 / 0.8;
 const AIM_AT_MOST: f64 = 0.5;
 /// Maximum tokens of a conversation that no model answers, if none are set.
 const ALONE_MAX_TOKENS: u64 = 8_192;
-/// Share of the maximum at which a conversation that no model answers is summarized, if none is set.
+/// Default share of the maximum at which a conversation is summarized if no model answers in it.
 const ALONE_RATIO: f64 = 0.8;
 
 /// A setting with its effective value.

@@ -120,8 +120,8 @@ impl<'a> History<'a> {
         others.map(|(_, message)| self.measure.message(message.tokens)).sum()
     }
 
-    /// Makes the user's first message one that can be left out, for a window that does not hold it.
-    /// Returns whether this changed anything; the user's last message always stays.
+    /// Allows the user's first message to be left out, for a window in which it does not fit.
+    /// Returns whether this changed anything. The user's last message always stays.
     pub fn let_go_of_first(&mut self) -> bool {
         let has_last = self.units.iter().any(|unit| unit.kept == Some(KeptReason::LastUser));
         let first = self.units.iter_mut().find(|unit| unit.kept == Some(KeptReason::FirstUser));

@@ -2,9 +2,9 @@
 //! that repository, each after a heading with its time.
 //!
 //! What the user typed stands after `#### `, what aider said after `> `, and what the model said as
-//! it is. aider ends the lines of the first two with two spaces, by which they differ from headings
-//! and quotations of the model, unless an editor removed those spaces, be it only at the ends of
-//! paragraphs. Some editors also write a blank line after each line that the user typed.
+//! it is. aider ends the lines of the first two kinds with two spaces. Headings and quotations of
+//! the model have no such spaces. An editor may have removed the spaces, perhaps only at the ends
+//! of paragraphs. Some editors also write a blank line after each line that the user typed.
 
 use std::collections::HashMap;
 
@@ -94,7 +94,7 @@ impl<'a> AiderChat<'a> {
         is_own.then(|| rest.trim_end().to_owned())
     }
 
-    /// Returns whether the last line before this one that is not blank is none of the model.
+    /// Returns whether the last line with text before this one is not the model's.
     fn follows_own(&self, at: usize) -> bool {
         let before = self.lines[..at].iter().rposition(|line| !line.trim().is_empty());
         before.is_none_or(|at| {
@@ -105,8 +105,8 @@ impl<'a> AiderChat<'a> {
         })
     }
 
-    /// Returns the lines that the user typed at once, the first of which is at a line, and the line
-    /// after them.
+    /// Returns the lines that the user typed together, beginning with line `at`, and the line after
+    /// them.
     fn typed(&self, mut at: usize) -> (Vec<String>, usize) {
         let (mut typed, mut end) = (Vec::new(), at);
         while at < self.lines.len() {

@@ -303,8 +303,8 @@ fn agent(
     Ok(())
 }
 
-/// Returns the first call in tags: the text before it, the name, the text in it and after it. A tag
-/// that is not closed is text, as is one within a line.
+/// Finds the first call in tags. Returns the text before it, its name, the text in it and the text
+/// after it. A tag that is not closed, or is within a line, counts as text.
 fn first_call(text: &str) -> Option<(&str, &'static str, &str, &str)> {
     let found = TOOLS.iter().filter_map(|name| {
         let opening = format!("<{name}>");

@@ -32,7 +32,7 @@ pub(super) struct Gathered {
     pub(super) usages: Vec<RecordedUsage>,
     /// The last message, to which later records may add.
     pub(super) last: Option<RecordedMessage>,
-    /// What the user said while calls waited for their results, which come first.
+    /// Messages that the user sent while calls waited for their results. The results come first.
     pub(super) held: Vec<RecordedMessage>,
     /// Results whose calls have not come yet, each with the call's id and the number of its line.
     early: Vec<(String, u64, RecordedMessage)>,

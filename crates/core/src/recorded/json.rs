@@ -84,9 +84,9 @@ pub(super) fn compact(json: String) -> String {
     text
 }
 
-/// Returns a list or object that is cut off, up to its last member or element that is whole, with what
-/// closes it. Of its members and elements, those of the first two levels count. Returns `None` if none
-/// is whole.
+/// Closes a list or object that is cut off: returns it up to its last complete member or element,
+/// with the closing brackets. Only members and elements of the first two levels count. Returns
+/// `None` if none is complete.
 pub(super) fn closed(text: &str) -> Option<String> {
     const LEVELS: usize = 2;
     let (mut open, mut whole) = (Vec::new(), None);

@@ -127,7 +127,7 @@ const MESSAGE_ID: &str = "[message_id: ";
 
 /// Heading of the user's request below what an editor says about itself.
 const REQUEST: &str = "## My request for Codex:";
-/// Beginning of what an editor says about itself, be it without a request.
+/// Beginning of what an editor says about itself, with or without a request after it.
 const IDE: &str = "# Context from my IDE setup:";
 /// Beginnings of what an editor says about itself.
 const EDITOR: &[&str] = &[

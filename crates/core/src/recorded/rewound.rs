@@ -1,7 +1,8 @@
 //! The records before which the user went back. Codex says how many of the user's turns are undone.
-//! Of Claude Code, each record names the one that it
-//! follows. A record off the way to the last one need not be rewound, since results of calls that
-//! ran side by side follow one call each; only a prompt off the way is, with what follows it.
+//! In Claude Code's recordings, each record names the record that it follows. A record that does
+//! not lead to the last record need not be rewound, since the results of parallel calls each follow
+//! one call. Only a prompt that does not lead to the last record is rewound, with all that follows
+//! it.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead};

@@ -9,8 +9,8 @@ use super::rewound::Rewound;
 use crate::session::message::Role;
 
 impl Gathered {
-    /// Leaves out the records before which the user went back. Of those that an earlier reading
-    /// told, the messages are gone.
+    /// Leaves out the records before which the user went back. The messages that an earlier reading
+    /// returned for such records are gone.
     pub(super) fn set_rewound(&mut self, rewound: Rewound) {
         let first = self.mark.prompts.iter().position(|(id, _)| rewound.has_hash(*id));
         if let Some((_, before)) = first.map(|at| self.mark.prompts[at]) {
@@ -66,9 +66,9 @@ impl Gathered {
         }
     }
 
-    /// Returns whether a message is to be returned. In a reading from the beginning, one that differs
-    /// within the last turn of the earlier reading shows that the turn has grown: what was returned
-    /// of the turn from there on is gone, and the rest is returned.
+    /// Returns whether a message is to be returned. In a reading from the beginning, a message may
+    /// differ within the last turn of the earlier reading. Then the turn has grown: its messages
+    /// from there on are gone, and are returned anew.
     pub(super) fn is_wanted(&mut self, message: &RecordedMessage) -> bool {
         self.position += 1;
         if message.role == Role::User {

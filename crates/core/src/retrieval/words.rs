@@ -80,7 +80,7 @@ fn pairs(run: &str) -> impl Iterator<Item = &str> {
     starts.zip(ends().skip(1)).map(|(start, end)| &run[start..end]).chain(only)
 }
 
-/// Returns the pieces in which a run of letters and digits is read.
+/// Returns the pieces into which a run of letters and digits is split.
 pub(super) fn runs(run: &str) -> impl Iterator<Item = &str> {
     let mut rest = run;
     std::iter::from_fn(move || {

@@ -78,7 +78,7 @@ fn mask(field: &str) -> char {
     }
 }
 
-/// Returns a part with each of its characters masked, but for white space.
+/// Returns a part with each of its characters masked, except white space.
 fn masked(field: &str, content: &str) -> String {
     content.replace(|c: char| !c.is_whitespace(), mask(field).encode_utf8(&mut [0; 4]))
 }

@@ -1,5 +1,5 @@
-//! How much of a real commit a map names: one file is at hand, the message is the question, and the
-//! others are to be found, as the checkout was before the commit.
+//! How many files of a real commit a map names. One file is at hand, and the message is the
+//! question. The map of the checkout before the commit should name the other files.
 
 use std::collections::HashSet;
 

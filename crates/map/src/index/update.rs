@@ -8,8 +8,8 @@ use crate::facts::{FileFacts, FileState};
 use crate::source::{Content, MapSource, WalkedFile};
 use crate::words::Splitter;
 
-/// Time before reading in which a change of a file may leave its stamp as it is, in nanoseconds: the
-/// coarsest clock of a file system.
+/// Time before a reading, in nanoseconds, in which a change of a file may not show in its stamp:
+/// the coarsest clock of a file system.
 const UNSETTLED: i64 = 2_000_000_000;
 /// Maximum number of threads that read files.
 const MAX_THREADS: usize = 8;

@@ -10,7 +10,7 @@ pub(super) struct Rules {
     pub(super) holders: &'static [&'static str],
     /// Words before the name of a value, which is a definition at the top or after a modifier.
     pub(super) values: &'static [&'static str],
-    /// What such a value has to begin with, if that is not all the same: other values are aliases.
+    /// What such a value must begin with, if that matters. Other values are aliases.
     pub(super) kinds: &'static [&'static str],
     /// What begins a comment at the beginning of a line.
     pub(super) comments: &'static [&'static str],

@@ -114,7 +114,8 @@ impl NameCounts {
         Self { files: files.len(), definers, defined_in, used_in }
     }
 
-    /// Returns true if a definition is one: a form of the project counts if the project says so.
+    /// Returns whether this is a definition. The head of a form may be a macro; then the project
+    /// must have a macro of this name that defines something.
     pub(crate) fn is_one(&self, definition: &Definition) -> bool {
         is_one(&self.definers, definition)
     }

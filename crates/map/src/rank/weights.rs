@@ -24,7 +24,8 @@ pub struct Weights {
     pub near: f64,
     /// Number that is added to each rank before it is inverted.
     pub rank_offset: f64,
-    /// How much a file counts that the question found, beside one at hand, as a beginning of references.
+    /// Weight of a file that the question found as a start of references, compared with a file at
+    /// hand.
     pub question_seeds: f64,
     /// Number of such files.
     pub question_files: usize,
@@ -46,7 +47,7 @@ pub struct Weights {
     pub damping: f64,
     /// Number of commits after which a change counts half.
     pub half_life: f64,
-    /// How much it counts against a file that it changes often, from 0 to 1.
+    /// How much frequent changes count against a file, from 0 to 1.
     pub often: f64,
     /// How much prose and data count, beside code.
     pub prose: f64,

@@ -154,7 +154,7 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// Builds the text that keeps the most pieces that fit, which may be none.
+    /// Builds the text with the largest number of pieces that fit, which may be 0.
     fn most_within(&mut self, max_tokens: u64) -> DraftText {
         let mut sums = self.sums(max_tokens);
         let beyond = sums.split_off(sums.partition_point(|sum| *sum <= max_tokens));

@@ -2,10 +2,10 @@
 //! needs, each with its neighbours.
 //!
 //! What the work needs is told by [names](crate::retrieval::names): a name weighs more if it was
-//! written more often, more recently, in calls, or by people or the model rather than by tools. Each
-//! name gets one place. Lines come first whose names weigh most for what the lines cost with their
-//! neighbours, and of equal ones the newest. A share is for what the user said. The whole room is
-//! used.
+//! written more often, more recently, in calls, or by people or the model rather than by tools.
+//! Each name gets one place. First come the lines whose names weigh most, compared with what the
+//! lines cost with their neighbours; of equal lines, the newest. A share of the room is for the
+//! user's words. The whole room is used.
 //!
 //! Parts are chosen anew only when the room is full; see [`refill`].
 

@@ -9,9 +9,9 @@ use crate::curation::offer::{Offer, reason};
 use crate::curation::section::Section;
 use crate::curation::strategy::{Projection, Shown};
 
-/// Maximum share of a window for the summary: the same as for the note about left-out messages in a
-/// window without a summary. With 10 %, windows of recorded sessions had one percentage point less
-/// of the text that was needed.
+/// Maximum share of a window for the summary. A window without a summary has a note about left-out
+/// messages, which has the same maximum. With 10 %, windows of recorded sessions had one percentage
+/// point less of the text that was needed.
 const SHARE: f64 = 0.05;
 
 /// Cuts the summary to its [`SHARE`] if the history has messages that it stands in for.

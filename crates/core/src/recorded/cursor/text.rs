@@ -1,8 +1,8 @@
 //! Cursor's transcripts as text: turns below `user:` and `assistant:`, and in them marked lines for
 //! thoughts, calls and results.
 //!
-//! Nothing is escaped, and only the first line of an argument is indented. What ends a part is the
-//! next mark, or a heading where the layout allows one.
+//! Nothing is escaped, and only the first line of an argument is indented. A part ends at the next
+//! mark, or at a heading where the layout allows one.
 
 use super::super::gathered::{CalledAndAnswered, Gathered};
 use super::super::report::REASONING;
@@ -17,7 +17,7 @@ const THINKING: &str = "[Thinking]";
 /// Marks of a thought in early versions.
 const THOUGHT: (&str, &str) = ("<think>", "</think>");
 
-/// Names of arguments that have one line. What follows is none of theirs.
+/// Names of arguments that have only one line. The lines after it belong to no argument.
 const ONE_LINE: &[&str] = &[
     "block_until_ms",
     "file_path",

@@ -281,8 +281,8 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
-    /// Takes lines with their neighbours, those first whose names weigh most for what they cost, as
-    /// far as no chosen line has these names.
+    /// Takes lines with their neighbours, first the lines whose names weigh most for their cost. A
+    /// name that a chosen line has no longer counts.
     fn take_names(&mut self) {
         let all = (0..self.lines.len()).map(|line| self.worth(line));
         let mut best: BinaryHeap<LineWorth> = all.filter(|line| line.worth > 0.0).collect();
@@ -299,7 +299,7 @@ impl<'a, 'h> Choice<'a, 'h> {
         }
     }
 
-    /// Returns the weight of the names of a line that no chosen line has, for what the line costs
+    /// Returns what a line is worth: the weight of its names that no chosen line has, for its cost
     /// with its neighbours.
     fn worth(&self, line: usize) -> LineWorth {
         let TieredLine { text, names, .. } = &self.lines[line];

@@ -7,11 +7,11 @@
 use crate::curation::unit::{History, KeptReason};
 use crate::session::message::Role;
 
-/// Share of the room that is filled when parts are chosen, unless no later window continues this one.
-/// The rest is for what comes: the more, the more rarely a cached prompt becomes invalid, and the less
-/// is shown on average.
+/// Share of the room that is filled when parts are chosen, unless no later window continues this
+/// one. The rest is for later messages. A larger rest keeps cached prompts valid for longer, but
+/// shows less on average.
 const FILL: f64 = 0.87;
-/// Minimum share to fill of what the units that cannot be left out leave of the room.
+/// Minimum share to fill of the room that is left beside the units that cannot be left out.
 const LEAST: f64 = 0.5;
 
 /// The last choice of a window.
