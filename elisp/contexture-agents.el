@@ -134,9 +134,10 @@ The variable is nil if nothing was sent and nothing waits.")
 ;;;###autoload
 (defun contexture-send-to-agent (&optional choose)
   "Send the region, or the item at point, with the next prompt of an agent.
-In a project, the first of its agents that is prompted gets the item;
-elsewhere, any agent.  It gets the item once, even if it has it already.
-With a prefix argument CHOOSE, choose an agent or one of its sessions.
+In a project, the agent of it that you prompt first gets the item;
+elsewhere, any agent.  The agent gets the item once, even if it has it
+already.  With a prefix argument CHOOSE, choose an agent or one of its
+sessions.
 
 The region is added to this buffer's context first.  In a list of items,
 send the marked items, or the one at point.  If all of them wait for a

@@ -332,7 +332,8 @@ Return nil if it is a call or a statement instead of a definition's head."
 
 (defun contexture-defun--comment-line-p ()
   "Return non-nil if this line is nothing but a comment.
-A line that begins with \"#!\" is none, nor is a heading such as \";;; Code\"."
+A line that begins with \"#!\" does not count, nor does a heading such
+as \";;; Code\"."
   (save-excursion
     (forward-line 0)
     (skip-chars-forward " \t")
@@ -999,8 +1000,9 @@ LINES are the lines of the new text.  The value is as for
   "Maximum number of columns of new text in one piece; longer lines are divided.")
 
 (defconst contexture-review--other-rows 5
-  "Number of lines of a window that are left for other than new text.
-They have the title, an old line, and what says that there are more lines.")
+  "Number of lines of a window that are kept free of new text.
+They are for the title, an old line, and the note that there are more
+lines.")
 
 (defun contexture-review--rows (text)
   "Return the lines of TEXT as they are shown, in a list."

@@ -1220,7 +1220,7 @@ given, is called with them."
   manager calls outcomes then)
 
 (defvar-local contexture-conversation--mentioned nil
-  "What the text at the prompt mentions, or nil if the server holds nothing of it.")
+  "What the text at the prompt mentions; nil if the server has no items for it.")
 
 (defvar-local contexture-conversation--mentions-sent 0
   "Number of questions with mentions that were sent from this buffer.")

@@ -729,7 +729,7 @@ If the value has changed when that is done, the turn was cancelled.")
   "Number of seconds after which pieces of an answer that arrived are drawn.")
 
 (defconst contexture-conversation--draw-at-once 0.01
-  "Number of seconds after which to stop drawing and let Emacs handle input.")
+  "Maximum number of seconds to draw before Emacs handles input.")
 
 ;;;; Changing what is above the prompt
 
@@ -822,7 +822,7 @@ Its Markdown is drawn when the text is first seen."
 
 (defun contexture-conversation--draw-seen (position)
   "Draw the Markdown of the text at POSITION, unless it is drawn.
-Of a long text, draw a part now, and the others soon."
+Draw a part of a long text now, and the rest soon."
   (when (contexture-conversation--undrawn-p position)
     (push (copy-marker position) contexture-conversation--seen)
     (unless contexture-conversation--seen-timer

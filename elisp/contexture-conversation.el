@@ -857,9 +857,9 @@ insert the new code" (buffer-name)))
 
 (defun contexture-conversation--target (code origin)
   "Return the origin of the code that CODE is to replace.
-That is ORIGIN, of the code that was asked about, unless it is nil or CODE
-defines other names: then it is the definition of the first of them, if
-there is one.  Ask the user if there are several."
+It is ORIGIN, that of the code that was asked about.  If ORIGIN is nil,
+or CODE defines other names, it is the definition of the first of these
+names, if there is one.  Ask the user if there are several."
   (let* ((names (contexture-conversation--defined-names code))
          (found (and (or (null origin)
                          (not (cl-intersection
@@ -929,10 +929,10 @@ to these, too."
 
 (defcustom contexture-conversation-continue nil
   "Non-nil means that the commands about code go on in the last conversation.
-They are those that make the question themselves, such as
-`contexture-explain-code' and `contexture-rewrite'.  Otherwise they begin a
-new conversation, so that the model sees no earlier questions.  A prefix
-argument lets you name the conversation to go on in."
+These commands make the question themselves, such as
+`contexture-explain-code' and `contexture-rewrite'.  Otherwise they
+begin a new conversation, so that the model sees no earlier questions.
+A prefix argument lets you name the conversation to go on in."
   :type 'boolean
   :group 'contexture-conversation)
 
@@ -951,7 +951,7 @@ current buffer."
   :group 'contexture-conversation)
 
 (defvar-local contexture-conversation--items-timer nil
-  "Timer that will fetch the items of the context, or has done so, or nil.
+  "Timer that will fetch, or has fetched, the items of the context; or nil.
 It is nil after the pause that follows the answer.")
 
 (defvar-local contexture-conversation--items-again nil
@@ -1110,9 +1110,9 @@ If PROJECT is nil, return that of the last conversation without a project."
 
 (defun contexture-conversation--usual-session ()
   "Return the conversation of this buffer's project used last, or a new one.
-Without a project, it is one that has none.  Of those that nobody used here,
-skip conversations that were imported from agents.  The value is an entry of
-the server."
+Without a project, return a conversation without one.  Skip
+conversations that were imported from agents, unless they were used
+here.  The value is an entry of the server."
   (let* ((project (contexture-conversation--project-here))
          (all (cl-remove-if (lambda (session) (and (not project) (plist-get session :project)))
                             (contexture--ask 'list-sessions

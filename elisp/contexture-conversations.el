@@ -825,7 +825,7 @@ hub, what others share follows when the hub answers, and says whose it is."
 
 (defun contexture-conversations-search--ask-hub (query hits)
   "Show what the hub has for QUERY below HITS, those of this machine.
-Without a hub, and while it is away, those of this machine are all."
+Without a hub, or while it cannot be reached, show only HITS."
   (contexture-request-async
    'list-sessions (list :query query :limit 100 :hub t)
    :success
@@ -927,11 +927,12 @@ The hit is at point, or where EVENT, a click, is."
 (defun contexture-conversation-export (conversation &optional format file)
   "Export all messages of a conversation, by default the current one.
 CONVERSATION is its id, or nil for the current one.  FORMAT is `markdown', or
-`json', of which `contexture-import-sessions' makes an equal conversation.
-Markdown reads well, `contexture-import-sessions' opens it as the same
-conversation, and `contexture-conversation-branch' branches at its headings.
-Show the text in a buffer or, with a prefix argument, write it to FILE, as
-JSON if its name ends in \".json\", and otherwise as Markdown."
+`json', from which `contexture-import-sessions' makes an equal
+conversation.  Markdown reads well, `contexture-import-sessions' opens
+it as the same conversation, and `contexture-conversation-branch'
+branches at its headings.  Show the text in a buffer or, with a prefix
+argument, write it to FILE, as JSON if its name ends in \".json\", and
+otherwise as Markdown."
   (interactive
    (if current-prefix-arg
        (let ((file (read-file-name "Export to file, as JSON if it ends in .json, else Markdown: ")))

@@ -283,7 +283,7 @@ Once the server knows such a provider, a message shows its name and PHRASE.")
 
 (defun contexture-provider--tell-changed ()
   "Send the server in use what has changed in `contexture-providers'.
-Those that are no longer there are removed from the server, too."
+Models that are no longer there are removed from the server, too."
   (when (contexture-running-p)
     (dolist (name (contexture-provider--told-names))
       (unless (assoc name contexture-providers)
@@ -458,7 +458,7 @@ If PLACE names no user, try \"apikey\" first, which other packages use."
           ((stringp secret) (lambda () secret)))))
 
 (defun contexture-provider--when-ready (function)
-  "Call FUNCTION once no key is being looked up, perhaps at once."
+  "Call FUNCTION when no key is being looked up, now if none is."
   (if contexture-provider--pending
       (push function contexture-provider--waiting)
     (funcall function)))
@@ -620,8 +620,8 @@ the user \"apikey\" counts: the host may have other passwords."
 (defun contexture-provider--read-model (name settings)
   "Ask for a model of the provider NAME; return SETTINGS with what belongs to it.
 The server of the provider is asked for its models, for a key if it wants
-one, and for the limit of the model.  If the user quits, Contexture's server
-knows no more of the provider than before."
+one, and for the limit of the model.  If the user quits, the provider is
+as it was before in Contexture's server."
   (let ((kind (plist-get settings :kind)) (done nil))
     (unwind-protect
         (pcase-let* ((`(,settings ,models ,problem)

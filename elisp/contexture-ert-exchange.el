@@ -348,8 +348,8 @@ ids; and the order of answers to calls that were made at the same time."
 
 (defun contexture-ert--plain (entry message)
   "Return the line of ENTRY, which holds MESSAGE, without what timing decides.
-That is its request key, and whether a notification tells of this
-client's changes only: the server may join it with others."
+Timing decides its request key, and whether a notification is about this
+client's changes only: the server may join notifications."
   (cond
    ((plist-member (plist-get message :params) :request-key)
     (let ((params (llm-ert--plist-without
@@ -405,9 +405,10 @@ TOPICS are as from `contexture-ert--topics'."
     (nreverse result)))
 
 (defun contexture-ert--late-news-joined (pairs owned)
-  "Return PAIRS with each late notification moved behind what it tells of.
-That is the answer to a call, or the progress in which a call asked for an
-approval.  OWNED is an alist from pairs to the ids of their calls."
+  "Return PAIRS with each late notification moved behind what it is about.
+It is about the answer to a call, or the progress by which a call asked
+for an approval.  OWNED is an alist from pairs to the ids of their
+calls."
   (let (late)
     (cl-loop for (pair . after) on pairs
              for id = (contexture-ert--answered pair)
@@ -477,9 +478,10 @@ stays.  OWNED is an alist from pairs to ids, and BURSTS from ids to numbers."
 
 (defun contexture-ert--owned (pairs)
   "Return an alist from each received pair of PAIRS to the id of its call.
-A notification belongs to the call with the same version; or, of the calls
-that are open, to the one that asked for the same approval, has the method
-that it names, or is answered next."
+A notification belongs to the call with the same version.  Without such
+a call, it belongs to an open call: the one that asked for the same
+approval, has the method that the notification names, or is answered
+next."
   (let (before)
     (cl-loop for (pair . after) on pairs
              when (eq (caar pair) 'received)

@@ -36,13 +36,13 @@
 
 (defmacro contexture-ert-with-handler (function &rest body)
   "Run BODY with a server of Contexture whose calls FUNCTION answers.
-FUNCTION is as in `llm-ert-with-server'.  What it returns nil for has the
-error that there is no such method, except that the calls with which
-Contexture's client greets a server are answered nevertheless.
+FUNCTION is as in `llm-ert-with-server'.  If it returns nil for a call,
+the call gets the error that there is no such method.  The calls with
+which Contexture's client greets a server are answered even then.
 
-If BODY begins with :server KEYS, what FUNCTION returns nil for is answered
-by a real server.  KEYS, which may be t, are a property list of keywords for
-`contexture-ert-with-server'.
+If BODY begins with :server KEYS, a real server answers each call for
+which FUNCTION returns nil.  KEYS, which may be t, are a property list
+of keywords for `contexture-ert-with-server'.
 
 The test fails if FUNCTION fails."
   (declare (indent 1) (debug (form &rest [keywordp form] body)))

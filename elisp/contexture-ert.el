@@ -75,9 +75,9 @@ first call starts it.  BODY may begin with keywords:
                  how the server counts tokens; the default, estimate, is
                  the fastest; nil stands for the server's own default
 
-The user's own settings, environment and connection are untouched, and
-what was watching a server before does not watch this one.
-What BODY leaves behind, such as buffers and processes, is removed."
+The user's own settings, environment and connection are untouched.
+Functions that watched a server before do not watch this one.  What BODY
+leaves behind, such as buffers and processes, is removed."
   (declare (indent 0) (debug (&rest [keywordp form] body)))
   (pcase-let ((`(,keys . ,forms) (llm-ert--split-keys body)))
     `(contexture-ert--call-with-server (lambda () ,@forms) ,@keys)))

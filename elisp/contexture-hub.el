@@ -77,15 +77,15 @@ Nothing is shared until you turn the switch on."
     (contexture-hub--revert)))
 
 (defun contexture-hub--forget ()
-  "Show nothing of what the hub said, since it is about something else."
+  "Do not show the hub's answer, since it is about something else."
   (setq contexture-hub--shown nil)
   (let ((inhibit-read-only t))
     (erase-buffer)))
 
 (defun contexture-hub--call (task success &rest more)
   "Have the server do TASK with the hub, and call SUCCESS with what it says.
-MORE are further parameters.  SUCCESS is called in this buffer, unless this
-asks for something else meanwhile."
+MORE are further parameters.  SUCCESS is called in this buffer, unless
+the buffer has asked for something else meanwhile."
   (let ((buffer (current-buffer))
         (number (cl-incf contexture-hub--asked)))
     (contexture-request-async

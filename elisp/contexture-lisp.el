@@ -119,8 +119,8 @@ it also switches them."))
 
 (defun contexture-lisp--new-client (feature name prefix &rest slots)
   "Return the client FEATURE, called NAME, with SLOTS.
-PREFIX is the package of its functions in the image.  SLIME and SLY have
-the same functions and variables but for the beginning of their names."
+PREFIX is the package of its functions in the image.  The functions and
+variables of SLIME and SLY differ only in the beginning of their names."
   (cl-flet* ((its (suffix) (intern (format "%s-%s" feature suffix)))
              (value-of (suffix) (apply-partially #'symbol-value (its suffix))))
     (apply
@@ -393,8 +393,8 @@ KNOWN is a plist of CLIENT's other facts about the symbol."
 
 (defun contexture-lisp--add-unsaid (name known text)
   "Add the facts KNOWN about NAME that TEXT, its definition, does not say.
-That is so for a method, whose generic function has the documentation, and
-for what a macro defines."
+There are such facts for a method, whose generic function has the
+documentation, and for what a macro defines."
   (let* ((arglist (plist-get known :arglist))
          (docstring (plist-get known :docstring))
          (documented (or (null docstring) (contexture-lisp--documents-p text docstring))))
@@ -821,8 +821,8 @@ SLIME does so by itself."
 (define-minor-mode contexture-lisp--agent-mode
   "Minor mode for typing prose in a REPL connected to Contexture.
 The space inserts itself, and so does the comma except right behind the
-prompt.  TAB only completes, what is named after an @ joins the context, and
-no argument lists are shown."
+prompt.  TAB only completes, a name after an @ adds what it names to the
+context, and no argument lists are shown."
   :init-value nil
   :interactive nil
   :keymap contexture-lisp--agent-mode-map

@@ -378,8 +378,9 @@ Text that may differ from its source is shown with its date."
 
 (defun contexture-list--state (item)
   "Return the word for ITEM's state.
-It is \"covered\" if another item contains it, and \"copy\" for a text that
-does not follow its source, as that of an error, whether or not it names a file."
+It is \"covered\" if another item contains it.  It is \"copy\" for a
+text that does not follow its source, such as an error, whether or not
+it names a file."
   (let ((state (contexture--item-state item)))
     (cond ((plist-get item :covered-by) "covered")
           ((not (equal state "current")) state)
@@ -458,8 +459,9 @@ A symbol comes first, since a narrow column may cut the rest."
 STATES is the width of the longest state; with SENT, there is a column
 for what agents have.
 Each column has room for its heading and an arrow; the column of types
-has room for the longest type if possible.  What lacks for the states, the
-columns of types, lines and sources give, in this order."
+has room for the longest type if possible.  If there is too little room
+for the states, it is taken from the columns of types, lines and
+sources, in this order."
   (let* ((states (max 7 (or states 0)))
          (left (- width states 24 (if sent (1+ contexture-list--sent-width) 0)))
          (types (if (< width 90) 13 17))
@@ -1998,11 +2000,10 @@ An item of the whole buffer or file has it."
 
 ;;;###autoload
 (defun contexture-keep-copy (item &optional follow)
-  "Keep a copy of ITEM, which no longer follows its source.
-Its text is shown with its date from then on.  With
-FOLLOW, the prefix argument, let it follow its source again.
-Interactively, ITEM is that of the text at point; if there is none or
-several, choose one."
+  "Keep a copy of ITEM, so that it no longer follows its source.
+From then on, its text is shown with its date.  With FOLLOW, the prefix
+argument, let it follow its source again.  Interactively, ITEM is that
+of the text at point; if there is none or several, choose one."
   (interactive
    (list (contexture-sets--read-item
           (if current-prefix-arg "Let item follow its source" "Keep a copy of item") nil)

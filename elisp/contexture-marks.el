@@ -1601,9 +1601,9 @@ PLACE is a value of `contexture-live--place-in-file', and LINES is a list
 (defun contexture-live--line-now (edge first last lines)
   "Return the number of the buffer's line that was an item's line, or nil.
 FIRST and LAST are the item's lines in the file.  EDGE is `first' or
-`last', the one to look for.  If it was deleted, return the line after or
-before it, so that the item has what is left of it.  LINES is as in
-`contexture-live--place-now'."
+`last', the line to look for.  If that line was deleted, return the line
+after or before it, so that the item has what is left of its text.
+LINES is as in `contexture-live--place-now'."
   (pcase-let ((`(,old ,new ,matches) lines)
               (line (if (eq edge 'first) first last)))
     (or (aref matches line)
@@ -1671,8 +1671,8 @@ OLD and NEW are vectors of lines."
 
 (defun contexture-live--match (matches old a b new c d)
   "Set MATCHES for the lines of OLD from A to B that are in NEW from C to D.
-Lines that are the same at both ends match, and so do most lines that both
-have exactly once; the lines between them are compared likewise."
+Equal lines at both ends match.  So do most lines that each side has
+exactly once.  The lines between matches are compared in the same way."
   (while (and (< a b) (< c d) (string= (aref old a) (aref new c)))
     (aset matches a c)
     (cl-incf a)

@@ -95,7 +95,7 @@ ROOT.  Return nil if no list can be made."
   (run-with-idle-timer contexture-files--remote-pause nil #'contexture-files--told list))
 
 (defun contexture-files--told (list)
-  "Make LIST of what the machine of its folder says in one exchange.
+  "Make LIST from what the machine of its folder answers in one exchange.
 Without a connection, the list stays as it is."
   (let* ((default-directory (contexture-files--list-root list))
          (script (format "%s | tr '\\0' '\\n' | head -n %d"
@@ -269,7 +269,7 @@ It waits three times as long if the user asked for completion.")
   ;; Han, Hiragana, Katakana and Hangul are written without spaces.
   "\\(?:^\\|[^[:alnum:]_./+,\\@-]\\|\\cC\\|\\cH\\|\\cK\\|\\ch\\)"
   "Regexp for what may be before the `@' of a mention.
-That is not within an address, nor the comma of Lisp.")
+An `@' within an address, or after the comma of Lisp, does not count.")
 
 (defconst contexture-mention--lines
   "\\(?::\\|#L\\)\\([0-9]+\\)\\(?:-L?\\([0-9]+\\)\\)?"
@@ -841,7 +841,7 @@ If it goes with a question, only remember which definition was meant."
 
 (defun contexture-mention--listed (name root)
   "Return the full name of NAME, which the list of the files below ROOT has.
-Return nil if that is none that can be looked at."
+Return nil if that is a file that may not be looked at."
   (if (contexture--remote-p root) (cadr (contexture-mention--file-target name root))
     (contexture--outside-file (concat "./" name) root)))
 
@@ -894,9 +894,9 @@ END the one after the mention.  KIND is
   `symbol'     and TARGET its name, which need not be that of a symbol
 
 Names of files are relative to DIRECTORY, by default the root of the
-project around this buffer.  Of files on other machines, those count that the
-machine has listed for completion: it is not asked.  Only the first
-`contexture-mention--most' mentions count."
+project around this buffer.  A file on another machine counts only if
+that machine has listed it for completion.  The machine is not asked
+now.  Only the first `contexture-mention--most' mentions count."
   (let ((reading (contexture-mention--begin-reading string directory)))
     (cl-loop while (contexture-mention--reading-from reading)
              for mention = (contexture-mention--next reading)
@@ -919,7 +919,7 @@ still count.  ENTRIES and LOOKS are as the variables of these names."
 
 (defun contexture-mention--next (reading)
   "Return the next mention of READING, which goes on behind it.
-Return nil if there is none, or if what follows an `@' is no name."
+Return nil if no mention follows, or if no name follows the `@'."
   (let* ((string (contexture-mention--reading-string reading))
          (contexture-mention--entries (contexture-mention--reading-entries reading))
          (contexture-mention--looks (contexture-mention--reading-looks reading))
@@ -1030,7 +1030,7 @@ It begins at START in STRING, and is that of a file or folder below ROOT."
 
 (defun contexture-mention--longest-begun (string start end)
   "Return the end, at most END, of the longest name that may begin at START.
-After a blank in STRING, a name goes on only if one that is listed does."
+A name goes on after a blank in STRING only if a listed name does."
   (let ((from start) blank)
     (while (and (setq blank (string-match-p "[ \t]" string from))
                 (< blank end)
@@ -1048,7 +1048,8 @@ After a blank in STRING, a name goes on only if one that is listed does."
 
 (defun contexture-mention--boundary-p (string index)
   "Return non-nil if a name may end before INDEX in STRING.
-It ends before lines, a blank and punctuation, unless that is within a name."
+A name ends before line numbers, a blank, or punctuation that is not
+within a name."
   (let ((last (aref string (1- index)))
         (next (and (< index (length string)) (aref string index)))
         (then (and (< (1+ index) (length string)) (aref string (1+ index)))))

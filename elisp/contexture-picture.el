@@ -83,7 +83,8 @@ It is kept in a file of its own."
 
 (defun contexture-picture--drop (url action)
   "Name the file of URL, which is dropped, in the question.
-With a file that is no picture, do as elsewhere with ACTION."
+For a file that is no picture, do what Emacs does elsewhere, with
+ACTION."
   (let ((file (contexture--outside-file (dnd-get-local-file-name url t))))
     (if (not (and file (contexture-sources--picture-p file) (file-regular-p file)))
         (dnd-open-local-file url action)

@@ -155,7 +155,7 @@ has not answered yet."
                                  #'contexture--tell-waiting))))))
 
 (defun contexture--tell-waiting ()
-  "Show a message that the server has not answered yet, unless it is away."
+  "Show that the server has not answered yet, if Emacs can reach it."
   (when (contexture--reached-p)
     (message contexture--waiting)))
 
@@ -309,9 +309,9 @@ A server that this Emacs started ends; its data are saved."
 Each function is called with `sent' or `received', and the line.")
 
 (defvar contexture--own-call nil
-  "Non-nil while a call is made that is not to be repeated after a reconnection.
-That is a call that the connection makes again itself, or that is valid for
-one server only.")
+  "Non-nil while making a call that must not be repeated after a reconnection.
+Such a call is made again by the connection itself, or is valid for one
+server only.")
 
 ;;;; The connection
 

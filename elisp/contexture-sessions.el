@@ -207,9 +207,9 @@ Sessions that are shown stay until all have come."
 ;;;; Order and search
 
 (defun contexture-sessions--key (session)
-  "Return an integer by which SESSION has its place: the lowest comes first.
-Those that wait for the user come first, then those that run, then the
-others by their last message.  Quiet ones and those that have ended are
+  "Return an integer by which SESSION is sorted: the lowest comes first.
+Sessions that wait for the user come first, then those that run, then
+the others by their last message.  Quiet sessions and ended ones are
 listed together."
   (- (* 100000000000 (or (plist-get '(:waiting 0 :working 1 :call-open 2 :idle 3)
                                     (plist-get session :state))
@@ -758,10 +758,11 @@ The answer is kept in `contexture-sync-hosts'."
 ;;;###autoload
 (defun contexture-sync (host)
   "Exchange conversations, memories and marks with the machine HOST over ssh.
-Contexture must be installed there.  What comes from there is a copy that
-says so, and nothing here is replaced.  Emacs does not wait; a line says
-what came and what went.  In a buffer of that machine, Emacs asks whether
-to do this by itself from now on; see `contexture-sync-hosts'."
+Contexture must be installed there.  What comes from there is a copy,
+and is shown as one.  Nothing here is replaced.  Emacs does not wait; a
+line says what came and what went.  In a buffer of that machine, Emacs
+asks whether to do this by itself from now on; see
+`contexture-sync-hosts'."
   (interactive
    (let ((default (or (contexture-sync--host) (car contexture-sync-history))))
      (list (completing-read (format-prompt "Exchange with host" default)

@@ -166,9 +166,9 @@ else the whole buffer."
 
 (defun contexture-sources--add-dired ()
   "Add the marked files of this Dired buffer, or the one at point.
-They pass the filter that directories pass, except that a hidden or ignored
-file that is marked itself is added.  If there are directories, ask once how
-to add them.  All are one addition for undo."
+They are filtered like the files of a directory, but a hidden or ignored
+file that is marked itself is added.  If there are directories, ask once
+how to add them.  All are one addition for undo."
   (let* ((files (contexture-sources--dired-files))
          (remote (cl-find-if #'contexture--remote-p files))
          (folders (cl-some #'file-directory-p (if remote nil files))))
@@ -236,8 +236,8 @@ that look like secrets."
   "Make CALLS, pairs (METHOD . PARAMS), which add to this buffer's context.
 They are one addition for undo.  Then call FUNCTION with the name of the
 context and the outcomes.  What the server refuses is asked about, or
-decoded, and added with the rest.  STEP is that of an addition to which
-these belong, and BEFORE a list of outcomes that come first."
+decoded, and added with the rest.  STEP is the step of an addition that
+these calls belong to.  BEFORE is a list of outcomes to put first."
   (contexture--with-adding-context
    (lambda (manager)
      (contexture-request-batch-async
@@ -324,7 +324,7 @@ the calls that added none."
 
 (defun contexture-sources--last-of (items)
   "Return the first of ITEMS, the newest, with a `:covers' for all of them.
-That has the ids of what any of ITEMS covers or is covered by."
+It has the ids of all items that any of ITEMS covers, or that cover it."
   (append (list :covers (cl-mapcan (lambda (item)
                                      (append (plist-get item :covers)
                                              (ensure-list (plist-get item :covered-by))))
@@ -401,7 +401,7 @@ ALL, add all of the buffer's diagnostics as one item."
 
 (defun contexture-sources--severity (type)
   "Return the severity that TYPE, a diagnostic's type, stands for, as a word.
-A type that is none of the usual ones stands for itself."
+A type that is not a usual one stands for itself."
   (let ((name (contexture--name type)))
     (if (string-match "error\\|warning\\|note" name) (match-string 0 name) name)))
 
@@ -488,7 +488,8 @@ leave out what Git says of problems."
 (defun contexture-sources--git-diff (root arguments done)
   "Call DONE with what Git with ARGUMENTS says is changed in ROOT.
 Git runs no filter that the repository's own configuration names; those of the
-user's stay.  If that is not sure, or if Git fails, call DONE with the reason."
+user's stay.  If that cannot be made sure, or if Git fails, call DONE
+with the reason."
   (let ((coding coding-system-for-read)
         ;; What is said of a filter are its very bytes.
         (coding-system-for-read 'binary))
@@ -630,7 +631,7 @@ ROOT is the root of the directory that is under version control."
 
 (defun contexture-sources--remote-backend ()
   "Return the backend of VC on the machine of this buffer, or signal an error.
-That is Git, of whose differences Emacs asks the machine."
+It must be Git, since Emacs asks that machine for Git's differences."
   (contexture--connected-folder default-directory)
   (and (contexture--remote-root) 'Git))
 
@@ -952,7 +953,8 @@ If it was the last one, restore the quit key."
 
 (defun contexture-tree--cancel (walk)
   "Ask the server to stop WALK.
-If it was asked already, or is away, no longer wait for its answer."
+If it was asked already, or cannot be reached, no longer wait for its
+answer."
   (let ((connection (contexture-tree--walk-connection walk)))
     (if (and (jsonrpc-running-p connection)
              (not (contexture-tree--walk-asked walk)))
@@ -1116,8 +1118,8 @@ connection any more: then nothing is added."
 
 (defun contexture-tree--remote-call (root name text secret)
   "Return the call that adds TEXT of the file NAME below ROOT.
-What a buffer has of it counts instead, and follows the buffer.  SECRET means
-that the user agreed to send it."
+If a buffer has the file, its text counts instead, and follows the
+buffer.  SECRET means that the user agreed to send it."
   (let* ((file (concat root name))
          (buffer (contexture--visited-buffer file)))
     `(add-item ,@(if buffer (contexture--capture-file buffer nil nil)
@@ -1197,8 +1199,8 @@ text are added first, as Emacs decodes them."
 
 (defun contexture-tree--decoded-calls (walk result)
   "Return calls that add the marked files of WALK that the server cannot read.
-They are those that RESULT, of `add-tree', names as binary and that Emacs can
-decode, which are then no longer among those left out."
+These are the files that RESULT, of `add-tree', names as binary and that
+Emacs can decode.  They are then no longer listed as left out."
   (when-let* ((named (and (contexture-tree--walk-files walk)
                           (plist-get (plist-get result :skipped) :named))))
     (let ((root (plist-get result :root)) calls done)

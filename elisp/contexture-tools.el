@@ -1106,7 +1106,7 @@ secrets.  Return a function that ends the search."
 Comparing many names with more would hold Emacs.")
 
 (defconst contexture-tools-emacs--most-names 4000000
-  "Number of characters of names of files after which to stop listing files.")
+  "Maximum number of characters in a list of file names.")
 
 ;; Runs nothing of a model's: the pattern is no argument of a program.  Git and find
 ;; list all names, without a shell, and `contexture-tools-emacs--glob' compares them.
@@ -1516,7 +1516,7 @@ Older output may be deleted.")
   "Maximum number of failures that become items of the context.")
 
 (defconst contexture-tools-change--most-listed 50
-  "Number of failures after which to look for no more.")
+  "Maximum number of failures to look for.")
 
 (defconst contexture-tools-change--grace 2
   "Number of seconds after which to kill a command that was interrupted.")

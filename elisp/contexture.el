@@ -510,7 +510,7 @@ Emacs takes long to display longer ones.")
 
 (defun contexture--shorten-lines (word)
   "Replace the middle of each long line of this buffer with a note.
-WORD says what becomes of that, such as \"sent\"."
+WORD says what happens to the middle, such as \"sent\"."
   (let ((shown (/ contexture--longest-shown-line 2)))
     (save-excursion
       (goto-char (point-min))
@@ -734,7 +734,8 @@ No file-name handler is asked, since it might connect."
 
 (defun contexture-outside--taken-p (name)
   "Return non-nil if a file-name handler would take the absolute NAME.
-Those that only complete names do not count: they take all short names."
+Handlers that only complete names do not count: they take all short
+names."
   (or (contexture--remote-p name)
       (let ((case-fold-search nil))
         (cl-loop for (regexp . handler) in (or file-name-handler-alist
@@ -924,8 +925,9 @@ those that are safe count, but not its mode."
 
 (defun contexture--enter-mode (mode &optional text)
   "Make TEXT, from outside, the text of this buffer, in the major mode MODE.
-TEXT is nil for none yet.  It chooses no other mode for its parts, and starts
-no program.  Users' hooks do not run, and no file of the project is looked at."
+TEXT is nil if there is none yet.  TEXT chooses no other mode for its
+parts, and starts no program.  Users' hooks do not run, and no file of
+the project is looked at."
   (erase-buffer)
   ;; Org would load its links to mail readers, which start programs.  To check
   ;; XML, Emacs would read whatever file the folder's schemas.xml names.
@@ -1038,10 +1040,10 @@ The format takes the number of seconds, twice.")
 
 (defun contexture--git (root &optional there)
   "Return the beginning of a command of Git for the repository in ROOT, a list.
-Git then runs and reads nothing that the repository names, and takes ROOT for
-the folder of its files, which the repository could say is another.  ROOT is a
-name on the machine where Git runs; THERE means that this is another machine.
-Git is ended in time, whatever it waits for."
+Git then runs and reads nothing that the repository names.  It takes
+ROOT as the folder of its files, even if the repository names another.
+ROOT is a name on the machine where Git runs; THERE means that this is
+another machine.  Git is ended in time, whatever it waits for."
   (let ((seconds (if there contexture--git-seconds-there contexture--git-seconds)))
     `("/bin/sh" "-c" ,(format contexture--git-script seconds seconds) "git"
       "git" "--no-pager" ,(concat "--work-tree=" (expand-file-name root))
@@ -1070,8 +1072,9 @@ folders below.  With HIDDEN, hidden files count where Git does not tell."
 (defconst contexture--git-differences
   '("--no-color" "--no-ext-diff" "--no-textconv" "--submodule=short" "--ignore-submodules=dirty")
   "Options of the commands of Git that write differences.
-Git then runs no program that the repository names.  It does not look at the
-files of submodules: for that, it would do what each submodule says.")
+Git then runs no program that the repository names.  It does not look at
+the files of submodules, since it would then obey the settings of each
+submodule.")
 
 (defun contexture--git-environment ()
   "Return the environment in which Git fetches nothing, by no program."
@@ -1133,7 +1136,7 @@ attempt fails or the server dies before it has answered a call."
 
 (defcustom contexture-resend-limit 10
   "Number of times the server may die during a call before the call fails.
-When the server dies, that counts for the oldest unanswered call.  See
+Each death counts only for the oldest unanswered call.  See
 `contexture-reconnect-delay' for the time between attempts."
   :type 'natnum)
 
@@ -1161,9 +1164,10 @@ Emacs sends it to servers that it reaches by TCP, except on this machine."
 
 (defvar contexture-disconnected-hook nil
   "Normal hook run when Emacs leaves the server or cannot reach it.
-It runs after `contexture-disconnect', each time an attempt to connect
-fails, and when a connection is lost that nobody needs now.  It does not
-run for a connection that is lost and made again at the first attempt.")
+It runs after `contexture-disconnect', and each time an attempt to
+connect fails.  It also runs when Emacs loses a connection and does not
+need it now.  It does not run if a lost connection is made again at the
+first attempt.")
 
 (defvar contexture-notification-functions nil
   "Abnormal hook run for each notification from the server.
@@ -1531,9 +1535,9 @@ beside the limit, in the face `contexture-over-limit' above 80 percent."
 `project' means to this project or, outside of projects, to this folder.
 `buffer' means to this buffer alone: to its file, to the buffer itself if it
 visits no file, or to its conversation.  `shared' means everywhere.  What is
-in any of these three is sent.  With a prefix argument, the commands that
-add ask where to; those to which it means something else ask with two prefix
-arguments.
+in any of these three is sent.  With a prefix argument, the commands
+that add ask where to.  Commands for which it means something else ask
+with two prefix arguments.
 
 A function is called without arguments in the buffer, and returns the
 name of the only context that the buffer then uses."
@@ -1937,8 +1941,8 @@ On another machine, the names count as they are, since asking takes long."
 (defcustom contexture-sync-hosts nil
   "Hosts of remote files, and whether to exchange with each by itself.
 With those that have a non-nil value, opening a file there begins what
-`contexture-sync' does, at most once in ten minutes.  It asks for none that
-is in the list."
+`contexture-sync' does, at most once in ten minutes.  Hosts in the list
+are not asked about again."
   :type '(alist :key-type (string :tag "Host") :value-type (boolean :tag "By itself"))
   :group 'contexture
   :risky t
@@ -2229,7 +2233,7 @@ A copy follows no file."
 
 (defun contexture--item-unsaved-p (metadata timestamp)
   "Return non-nil if the item with METADATA is text that was never saved.
-That is so if the text was not saved when it was taken, at TIMESTAMP, and
+It was never saved if it was not when it was taken, at TIMESTAMP, and
 its file has not been written since."
   (and (plist-get metadata :modified)
        (let* ((file (contexture--outside-file (plist-get metadata :filename)))
@@ -2251,8 +2255,8 @@ is added, and if the server cannot read a file, let Emacs decode it."
 
 (defun contexture--with-adding-context (function)
   "Call FUNCTION with the context to which this buffer adds, once that is known.
-Emacs does not wait.  What was taken from a buffer is added also if that is
-killed meanwhile."
+Emacs does not wait.  Text that was taken from a buffer is added even if
+the buffer is killed meanwhile."
   (let* ((command this-command)
          (prefix current-prefix-arg)
          (add-to contexture-add-to)
@@ -2510,7 +2514,7 @@ EVICTED is their number."
   (if (= number 1) "the oldest item" (format "the oldest %d items" number)))
 
 (defun contexture--repeat-text (item)
-  "Return a phrase for what was there already of ITEM, just added, or \"\"."
+  "Return a phrase for the part of ITEM that was there before, or \"\"."
   (let ((absorbed (length (plist-get item :absorbed)))
         (covers (length (plist-get item :covers))))
     (concat
@@ -2933,7 +2937,7 @@ With a prefix argument, or if that is empty, choose a context.
 (defun contexture--tell-opened-layers (opened)
   "Tell the user about items that OPENED, a result of `open-layers', reports.
 They were moved into a layer, or are in contexts that are in no layer of this
-buffer.  Mention each of the latter once."
+buffer.  Mention each of these contexts once."
   (contexture--note-labels (plist-get opened :elsewhere))
   (when-let* ((taken (plist-get opened :taken-over)))
     (contexture--forget-layers)

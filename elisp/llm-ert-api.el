@@ -357,8 +357,10 @@ Some concern streams only, or what one interface has.")
 
 (defun llm-ert--reason (turn calls end length refused)
   "Return the name of the reason for which TURN ends.
-This is CALLS if it made calls, else END, unless it was told another reason:
-LENGTH and REFUSED are the names of these, and others have their own."
+If the answer gives a reason, that is `length', `refused' or another
+one.  LENGTH and REFUSED are the names of the first two; another reason
+is its own name.  Without a reason, the name is CALLS if TURN made
+calls, else END."
   (pcase (llm-ert--turn-stop turn)
     ('nil (if (llm-ert--calls turn) calls end))
     ('length length)

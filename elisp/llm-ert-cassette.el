@@ -51,16 +51,18 @@ Read the difference before you commit it."
 
 (cl-defstruct (llm-ert--cassette (:constructor llm-ert--make-cassette) (:copier nil))
   "A cassette that is being played or recorded.
-ENTRIES are those to come, or those that were recorded, the newest first;
-IDS maps ids to what stands for them; PENDING is the number of answers that
-the real server still gives; PROBLEM says what differs, or is nil."
+ENTRIES are the entries to play, or those recorded so far, the newest
+first; IDS maps ids to the texts in their place; PENDING is the number
+of answers that the real server still owes; PROBLEM says what differs,
+or is nil."
   file to command framing entries ids (pending 0) problem)
 
 (defmacro llm-ert-with-cassette (file &rest body)
-  "Run BODY against what FILE has of a real server.
-Fail if BODY asks what FILE does not have, or leaves some out; the failure
-shows the difference.  The order of requests, and of keys in JSON, makes
-none.  Meanwhile, connections to other machines are refused.
+  "Run BODY with the answers of a real server that FILE has.
+Fail if BODY makes a request that FILE does not have, or leaves one out;
+the failure shows the difference.  The order of requests, and of keys in
+JSON, does not count.  Meanwhile, connections to other machines are
+refused.
 
 With `llm-ert-record', ask the real server, and write FILE.  Nothing is
 written if BODY fails.  Comments at the head of an older FILE stay.
@@ -142,9 +144,10 @@ the message; ID and METHOD are its own.  PLAYED is non-nil if it is done."
 
 (defun llm-ert--without-network (cassette function)
   "Call FUNCTION while connections to other machines are refused.
-url.el reaches others by a proxy, which is CASSETTE itself; it refuses to be
-one.  Other connections of Emacs are refused as such.  Programs get a proxy
-that is not there: Emacs could not answer one that it waits for."
+CASSETTE itself is the proxy of url.el for other machines, and refuses
+its requests.  Other connections of Emacs signal an error.  Programs get
+a proxy that is not there, since Emacs cannot answer a program while it
+waits for that program."
   (let* ((proxy (llm-ert-host))
          (url-proxy-services `(("no_proxy" . "\\`\\(?:127\\.0\\.0\\.1\\|localhost\\)")
                                ("http" . ,proxy) ("https" . ,proxy)))
@@ -774,8 +777,8 @@ SENT says that the client sent them."
 
 (defun llm-ert--rpc-release (cassette client)
   "Send CLIENT what CASSETTE has next, in order.
-An answer may go when its call was made; anything else when the client has
-sent all that it had sent before."
+Send an answer once the client has made its call.  Send anything else
+once the client has sent all that it sent before it in the recording."
   (let ((blocked nil) calls)
     (dolist (entry (llm-ert--cassette-entries cassette))
       (let ((id (llm-ert--entry-id entry)))

@@ -207,7 +207,7 @@ inside of `llm-ert-with-server'"))
 
 (defun llm-ert-calls (&optional method)
   "Return the parameters of all calls of METHOD, a symbol, in order.
-Those inside of a batch count, too.  Without METHOD return all calls, as
+Calls inside of a batch count, too.  Without METHOD return all calls, as
 pairs of method and parameters, and a batch as one.  A call counts when
 it is sent, so a call made before the server is there counts later."
   (let ((calls (cl-loop for (direction . message) in (llm-ert-messages)
@@ -317,8 +317,8 @@ PATTERN may be a symbol:
 
 (defmacro llm-ert-with-messages (var &rest body)
   "Run BODY with VAR standing for what was said in the echo area, as text.
-Other than `ert-with-message-capture', this does not redefine `message',
-for which an Emacs with native compilation first has to compile."
+Unlike `ert-with-message-capture', this does not redefine `message',
+which makes an Emacs with native compilation compile first."
   (declare (indent 1) (debug (symbolp body)))
   (let ((start (make-symbol "start")))
     `(let* ((message-log-max t)

@@ -46,9 +46,9 @@ For packages that have to be told of a model.  Within the first run,
 Fail if the model is asked more often than there are ANSWERS.
 
 `llm-ert-host' returns the host and port at which it listens, and
-`llm-ert-url' the base of the address.  By the path of a request it knows
-the interfaces of OpenAI (chat completions, responses, and embeddings),
-Anthropic, Gemini and Ollama.
+`llm-ert-url' the base of the address.  The path of a request tells
+which interface is meant: those of OpenAI (chat completions, responses,
+and embeddings), Anthropic, Gemini and Ollama.
 
 ANSWERS is a list of answers, or a function that makes all of them.  An
 answer is a string, a list of pieces, or a function that is called with
