@@ -983,7 +983,8 @@ otherwise as Markdown."
 ;;;; Adding
 
 (defun contexture-conversations--read-role (ask)
-  "Return the role of a new message: \"user\", or one to ask for if ASK."
+  "Return the role of a new message: \"user\".
+If ASK is non-nil, ask for another role."
   (if ask
       (completing-read (format-prompt "Role" "user")
                        '("user" "assistant" "system" "tool")

@@ -573,12 +573,12 @@ Their names are relative, and end in a slash."
 (defconst contexture-sources--with-git-script
   "h=$(pwd -P); for n; do [ -e \"${n}.git\" ] && [ \"$(cd \"$n\" && pwd -P)/\" = \"$h/$n\" ] && \
 printf '%s\\0' \"$n\"; done; true"
-  "Script for a shell that prints those of its arguments, folders, that have Git's.
-Links are none.")
+  "Shell script that prints those of its arguments that are work trees of Git.
+The arguments are folders.  A link does not count as a work tree.")
 
 (defun contexture-sources--with-git (root names)
   "Return those of NAMES, of folders below ROOT, that Git has work trees in.
-Links are none: Git follows none, and they could lead to ROOT again."
+Links do not count: Git does not follow them, and they could lead to ROOT."
   (if (contexture--remote-p root)
       (let ((default-directory root))
         (and names
@@ -998,7 +998,7 @@ The connection has just repeated their calls."
   "Maximum size in bytes of a file of a directory on another machine.")
 
 (defconst contexture-tree--remote-step 16384
-  "Number of bytes of files after which an exchange with another machine ends.")
+  "Maximum number of bytes of files in one exchange with another machine.")
 
 (defconst contexture-tree--remote-pause 0.01
   "Number of seconds between two exchanges with another machine.")

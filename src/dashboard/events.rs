@@ -1,5 +1,5 @@
-//! The stream of events to a page. It begins with the whole state being due, since the page may have
-//! missed anything before. What waits for a slow network is kept once for each subject.
+//! The stream of events to a page. At its beginning, all subjects are due, since the page may have
+//! missed events before. While the network is slow, only one event waits for each subject.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -1,7 +1,7 @@
 //! The key of a machine, and the sums and signatures of its changes.
 //!
 //! The secret key lies in a file of the state folder, and in no backup. A state that was copied or
-//! restored gets another key, so that no number of a change is used for two.
+//! restored gets another key, so that no two changes of one key have the same number.
 
 use std::fs;
 use std::io::{self, Write};

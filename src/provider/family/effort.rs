@@ -1,5 +1,5 @@
-//! How each family is asked to reason more or less: one word of the user's, and what the
-//! documentation of the family has for it.
+//! How a model of each family is asked to reason more or less. The user gives one word, and the
+//! request gets what the family documents for it.
 
 use serde_json::{Value, json};
 

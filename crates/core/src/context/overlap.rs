@@ -42,7 +42,8 @@ pub fn shortened(items: &[&Item], count: impl Fn(&str) -> u64) -> Vec<Option<Sho
     items.iter().enumerate().map(cut).collect()
 }
 
-/// Returns the first and the last line of an item that has whole lines, and as many as it says.
+/// Returns the first and the last line of an item, if its text has whole lines, and their number is
+/// right.
 fn lines(item: &Item) -> Option<(u64, u64)> {
     let (start, end) = item.metadata.lines()?;
     let is_whole = !item.metadata.is_set("partial") && item.stale().is_none();

@@ -1,7 +1,7 @@
 //! The user's words in a conversation: verbatim, newest first, and dated by turn.
 //!
-//! Nothing is claimed to hold still, and nothing that a program said counts as the user's. Nothing
-//! here knows a language.
+//! It is not claimed that a statement still holds. Nothing that a program said counts as the user's
+//! words. Nothing here knows a language.
 
 use std::collections::HashSet;
 

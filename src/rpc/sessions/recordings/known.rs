@@ -137,8 +137,8 @@ impl SharedBeginning {
         }))
     }
 
-    /// Returns whether a message is the next that both sessions have. A subagent's fork tells the
-    /// user's words as the agent's, so the author does not count.
+    /// Returns whether a message is the next that both sessions have. A subagent's fork gives the
+    /// user's words as words of the agent, so the author does not count.
     pub(super) fn has(&mut self, message: &RecordedMessage) -> bool {
         let calls = |calls: &[ToolCall]| -> Vec<(String, String)> {
             calls.iter().map(|it| (it.name.clone(), it.arguments.clone())).collect()
