@@ -239,7 +239,7 @@ Prefer the provider chosen in this conversation."
   "Return a completion table of providers and their known models.
 It is computed for each completion, since models come in while the user types."
   (let ((buffer (current-buffer)))
-    (contexture--table
+    (contexture--table-of
      (lambda ()
        (and (buffer-live-p buffer)
             (with-current-buffer buffer (contexture-conversation--model-names))))
@@ -685,6 +685,7 @@ Do that only if STATUS says that completion is finished."
                               (contexture--inertly
                                 (completion-file-name-table string predicate action)))))))))
     (when table
+      (unless (member command '("add" "model" "back")) (setq table (contexture--texts table)))
       (list (if (equal command "tools") ; its last word; names may have blanks
                 (save-excursion (skip-chars-backward "^ \t\n" start) (point))
               start)

@@ -1361,7 +1361,8 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
       ('boolean (equal (completing-read prompt '("on" "off") nil t nil nil
                                         (if value "off" "on"))
                        "on"))
-      ('name (intern (completing-read prompt (plist-get setting :values) nil t nil nil
+      ('name (intern (completing-read prompt (contexture--texts (plist-get setting :values))
+                                      nil t nil nil
                                       (contexture--name value))))
       ('string (read-string prompt nil 'contexture-conversation-setting-history value))
       ('names

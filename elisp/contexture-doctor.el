@@ -708,7 +708,7 @@ Return the setting that finds it there, or nil if none was entered."
                  (completing-read
                   (format-prompt (if problem (contexture--format "%s; model" problem) "Model")
                                  (contexture--visible default))
-                  (contexture--table (lambda () models) 'contexture-model
+                  (contexture--table models 'contexture-model
                                      (lambda (it)
                                        (contexture--model-about (car (member it models)))))
                   nil nil nil t default))))

@@ -553,7 +553,7 @@ common prefix of the first ones must not be used."
         (cddr known)
       (let* ((items (contexture-mention--completion-items completion))
              (candidates (nconc (delete-dups
-                                 (append (hash-table-keys items)
+                                 (append (contexture--texts (hash-table-keys items))
                                          (contexture-mention--completion-symbols completion)
                                          (contexture-mention--lisp-symbols input)))
                                 (contexture-mention--file-names files items))))

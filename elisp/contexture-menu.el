@@ -89,8 +89,8 @@ Emacs does not wait for the models."
          :success (lambda (result)
                     (setq models (append models (contexture--model-names result))))
          :error #'ignore)))
-    (contexture--table (lambda () (append names models)) 'contexture-model
-                       (lambda (it) (contexture--model-about (car (member it models)))))))
+    (contexture--table-of (lambda () (append names models)) 'contexture-model
+                          (lambda (it) (contexture--model-about (car (member it models)))))))
 
 (transient-define-infix contexture-menu-model ()
   "Choose the model for conversations that have none, until this Emacs ends."

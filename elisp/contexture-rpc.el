@@ -1238,24 +1238,58 @@ Emacs reads nested lists by recursion in C, whose stack is short.")
           (regexp-opt (mapcar #'symbol-name contexture--names)))
   "Regexp for a message that may have a name that is no text.")
 
+(defconst contexture--maybe-function "lambda\\|closure\\|\\\\[abcdelmorsu]"
+  "Regexp for a message that may have a symbol of `contexture--function-heads'.
+Within the name of a symbol, each character may follow a backslash.")
+
+(defconst contexture--function-heads '(lambda closure)
+  "Symbols that make a function of the list that begins with them.")
+
 (defun contexture--decode (line)
   "Return the message in LINE, a string without its newline.
 Return nil if LINE is empty or a comment.  Signal `contexture-unreadable'
 if it is anything else than a message.  A message has lists, vectors,
 symbols, numbers, and strings without text properties, which could run code
-when they are displayed."
+when they are displayed.  No list in it is a function."
   (unless (string-match-p "\\`[ \t\r]*\\(?:;\\|\\'\\)" line)
     (let* ((kind (contexture--data-kind line))
-           (message (and kind (ignore-errors (car (read-from-string line))))))
-      (when (eq kind 'propertied)
-        (setq message (contexture--plain message)))
-      (when (string-match-p contexture--no-name line)
-        (contexture--make-names message))
+           ;; Data may nest too deep for what is done with them.
+           (message (and kind (ignore-errors
+                                (contexture--tame-data (car (read-from-string line)) kind line)))))
       (unless (and (keywordp (car-safe message))
                    (cl-evenp (or (proper-list-p message) 1)))
         (signal 'contexture-unreadable
                 (list (truncate-string-to-width line 80 nil nil "..."))))
       message)))
+
+(defun contexture--tame-data (data kind line)
+  "Return DATA, read from LINE, without properties, functions and names of objects.
+KIND is as `contexture--data-kind' says."
+  (when (eq kind 'propertied)
+    (setq data (contexture--plain data)))
+  (when (let ((case-fold-search nil)) (string-match-p contexture--maybe-function line))
+    (contexture--make-no-functions data))
+  (when (string-match-p contexture--no-name line)
+    (contexture--make-names data))
+  data)
+
+(defun contexture--make-no-functions (data)
+  "Replace by strings those symbols in DATA that make functions of lists.
+Some data are joined to lists that Emacs would call, as completion tables."
+  (let ((left (list data)))
+    (while left
+      (let ((data (pop left)))
+        (cl-flet ((tamed (it) (if (memq it contexture--function-heads) (symbol-name it)
+                                (when (or (consp it) (vectorp it)) (push it left))
+                                it)))
+          (if (vectorp data)
+              (dotimes (index (length data))
+                (aset data index (tamed (aref data index))))
+            (while (consp data)
+              (setcar data (tamed (car data)))
+              (if (or (consp (cdr data)) (null (cdr data))) (setq data (cdr data))
+                (setcdr data (tamed (cdr data)))
+                (setq data nil)))))))))
 
 (defun contexture--make-names (data &optional depth)
   "Make texts of the names in all metadata of DATA, by side effect.

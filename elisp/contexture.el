@@ -657,17 +657,20 @@ TIMES are further times, or nil, at which it may have come."
 ;;;; Completion
 
 (defun contexture--table (names category &optional annotate)
-  "Return a completion table of NAMES, in their order.
-NAMES may also be a function that returns them, which is called each time.
+  "Return a completion table of NAMES, a list, in their order.
 CATEGORY is a symbol, such as `contexture-item' or `contexture-conversations',
 by which other packages know what is chosen.  ANNOTATE, if non-nil, is called
 with a name and returns its annotation."
+  (contexture--table-of (lambda () names) category annotate))
+
+(defun contexture--table-of (function category &optional annotate)
+  "Return a completion table of what FUNCTION returns, which is called each time.
+CATEGORY and ANNOTATE are as for `contexture--table'."
   (lambda (string predicate action)
     (if (not (eq action 'metadata))
         (complete-with-action
          action
-         (mapcar #'contexture--visible-candidate
-                 (if (functionp names) (funcall names) names))
+         (mapcar #'contexture--visible-candidate (contexture--texts (funcall function)))
          string predicate)
       (when (boundp 'embark-keymap-alist)
         (contexture-embark--offer))
@@ -675,6 +678,12 @@ with a name and returns its annotation."
                  ,@(and annotate `((annotation-function . ,annotate)))
                  (display-sort-function . identity)
                  (cycle-sort-function . identity)))))
+
+(defun contexture--texts (list)
+  "Return those elements of LIST that are strings.
+Data may have others.  Emacs takes a list that begins with the symbol `lambda'
+for a function, and a completion table that is a function is called."
+  (cl-remove-if-not #'stringp list))
 
 ;;; Names of files that come from outside
 

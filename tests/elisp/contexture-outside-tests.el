@@ -1133,6 +1133,66 @@ Each is (NAME . PRIMITIVES).")
          (llm-ert-wait-for told)
          (should (string-search (expand-file-name "src") told)))))))
 
+;;; Data
+
+(ert-deftest contexture-outside-completion-calls-no-data ()
+  "Names that a server tells are no function, even where they look like one."
+  (require 'contexture-conversation-turn)
+  (let* (ran shown
+         (named (lambda (key) (list (list key 'lambda) (list key '(&rest _))
+                                    (list key '(contexture-outside-tests-run)))))
+         (function '(lambda (&rest _) (contexture-outside-tests-run)))
+         (complete (lambda (table)
+                     (cl-incf shown)
+                     (dolist (action '(nil t lambda metadata (boundaries . "")))
+                       (ignore-errors (complete-with-action action table "" nil)))
+                     (ignore-errors (completing-read-default "" table)))))
+    (setq shown 0)
+    (cl-letf (((symbol-function 'contexture-outside-tests-run) (lambda (&rest _) (setq ran t)))
+              ((symbol-function 'completing-read)
+               (lambda (_ table &rest _) (funcall complete table) "x"))
+              ((symbol-function 'completing-read-default) #'ignore))
+      (contexture-ert-with-handler
+          (lambda (method _)
+            (pcase method
+              ('list-sets (list 'result (funcall named :name)))
+              ('list-items (list 'result (funcall named :id)))
+              ('configure-session
+               (list 'result (list :settings (list (list :name :x :value :y :values function))
+                                   :allowed-tools function)))))
+        ;; As they come, and as if they came undone.
+        (dolist (ask (list #'contexture-request
+                           (lambda (method)
+                             (pcase method
+                               ('list-items (funcall named :id))
+                               ('configure-session
+                                (list :settings (list (list :name :x :value :y :values function))
+                                      :allowed-tools function))
+                               (_ (funcall named :name))))))
+          (cl-letf (((symbol-function 'contexture--ask) (lambda (method &rest _) (funcall ask method))))
+            (ignore-errors (contexture-sets--read-set "Set" t))
+            (let ((answer (funcall ask 'configure-session)))
+              (ignore-errors
+                (contexture-conversations--read-value (car (plist-get answer :settings))))
+              (with-temp-buffer
+                (insert "/tools ask ")
+                (setq contexture-conversation--tool-settings answer
+                      contexture-conversation--items (funcall ask 'list-items))
+                (dolist (command '("tools" "drop"))
+                  (pcase (ignore-errors (contexture-conversation--complete-argument command 8))
+                    (`(,_ ,_ ,table . ,_) (funcall complete table))))))
+            (let ((this-command 'completion-at-point))
+              (funcall complete
+                       (contexture-mention--table
+                        (contexture-mention--make-completion
+                         :buffer (current-buffer) :start 1 :root "/"
+                         :items (contexture-mention--name-items "/" (funcall ask 'list-items)))))))))
+      (dolist (table (list (contexture--table function 'contexture-set)
+                           (contexture--table-of (lambda () function) 'contexture-set)))
+        (funcall complete table))
+      (should (> shown 8))
+      (should-not ran))))
+
 ;;; Tooltips
 
 (ert-deftest contexture-outside-tooltips-are-plain ()

@@ -122,7 +122,49 @@
   (should (eq 'refused (contexture-wire-tests--decoded
                         (concat "(:a " (make-string 5000 ?\[) (make-string 5000 ?\]) ")"))))
   (let ((deep (concat "(:a " (make-string 600 ?\() (make-string 600 ?\)) ")")))
-    (should (consp (contexture-wire-tests--decoded deep)))))
+    (should (consp (contexture-wire-tests--decoded deep))))
+  ;; What nothing can be done with is refused as well, and is no other error.
+  (dolist (depth '(10 200 400 600 800 990))
+    (pcase-dolist (`(,open . ,close) '(("(" . ")") ("[" . "]") ("(:metadata (:filename " . "))")))
+      (dolist (inner '("#(\"x\" 0 1 (face bold))" ":filename 2" "lambda"))
+        (let ((got (contexture-wire-tests--decoded
+                    (concat "(:a " (apply #'concat (make-list depth open)) inner
+                            (apply #'concat (make-list depth close)) ")"))))
+          (should (or (eq got 'refused) (consp got))))))))
+
+(defun contexture-wire-tests--functions-in (data)
+  "Return what Emacs would call in DATA: lists, and the heads of such lists."
+  (let ((found (and (or (memq data '(lambda closure)) (and (consp data) (functionp data)))
+                    (list data))))
+    (while (consp data)
+      (setq found (append found (contexture-wire-tests--functions-in (pop data)))))
+    (cond ((vectorp data)
+           (append found (cl-mapcan #'contexture-wire-tests--functions-in (append data nil))))
+          (data (append found (and (memq data '(lambda closure)) (list data))))
+          (t found))))
+
+(ert-deftest contexture-wire-reads-no-functions ()
+  "Emacs takes a list that begins with a certain symbol for a function."
+  (let ((wrapped '("(:a %s)" "(:a (%s (x) (error \"ran\")))" "(:a ((:id %s) (:id (x)) (:id (y))))"
+                   "(:a [%s 1])" "(:a (x . %s))" "(:a ((%s)))" "(:a '%s)" "(:a ,%s)"
+                   "(:a [(%s . %s)] :b (1 [[%s]]))" "(:a (b (c (%s) . [%s])))")))
+    (dolist (symbol '("lambda" "closure"))
+      (dolist (spelled (list symbol (concat "\\" symbol)
+                             (concat (substring symbol 0 3) "\\" (substring symbol 3))
+                             (mapconcat (lambda (it) (string ?\\ it)) symbol "")))
+        (should (eq (intern symbol) (read spelled)))
+        (dolist (line wrapped)
+          (let* ((line (string-replace "%s" spelled line))
+                 (got (contexture-wire-tests--decoded line)))
+            (should (equal (list line (consp got) (contexture-wire-tests--functions-in got))
+                           (list line t nil)))
+            (should (equal (format "%S" got)
+                           (format "%S" (read (string-replace spelled (format "%S" symbol) line)))))))))
+    ;; Other symbols, and texts, stay as they are.
+    (dolist (message '((:a "(lambda (x) \\lambda)" :b lambda-list :c (:lambda 1) :closure Lambda)
+                       (:a (lisp-mode "closure" \,x l\\ambda))))
+      (should (equal (contexture--decode (string-trim (car (contexture--encode message))))
+                     message)))))
 
 (defun contexture-wire-tests--object (depth)
   "Return a random object of Emacs, nested at most DEPTH deep."
