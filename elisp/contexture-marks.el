@@ -1884,9 +1884,12 @@ text of a file, send the unsaved text, if there is any."
           'give-result
           (append (list :question (plist-get params :question))
                   (when (and path (member path (contexture-live--edited-names)))
-                    (let ((text (contexture-live--unsaved path)))
+                    ;; The server does not know of `auth-sources'.
+                    (let* ((secret (contexture--secret-file-p path))
+                           (text (unless secret (contexture-live--unsaved path))))
                       (list (if text :content :error)
-                            (or text "the file has changed since")))))))))))
+                            (or text (if secret "it may hold secrets"
+                                       "the file has changed since"))))))))))))
 
 (defun contexture-live--unsaved (path)
   "Return the text of the modified buffer that visits the file at PATH, or nil.

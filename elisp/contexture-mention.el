@@ -126,14 +126,19 @@ Without a connection, the list stays as it is."
   "\"$@\" ls-files -z --cached --recurse-submodules || exit 1
 \"$@\" ls-files -z --others --exclude-standard
 \"$@\" ls-files -z --cached --others --exclude-standard | xargs -0 sh -c '
+here=$(pwd -P)
 for name; do
   if [ -L \"$name\" ] && [ -d \"$name\" ]; then
-    find -L \"./$name\" -maxdepth 6 -name \".?*\" -prune -o -type f -print0
+    to=$(cd \"./$name\" && pwd -P)
+    case $here/ in \"${to%/}\"/*) continue;; esac
+    case $to/ in /dev/*|/proc/*|/sys/*|/net/*|/afs/*) continue;; esac
+    find -L \"./$name\" -maxdepth 6 -xdev -name \".?*\" -prune -o -type f -print0
   fi
 done' sh"
   "Shell script that lists the files of a work tree for completion.
 It lists those of its submodules, too, and of the folders to which its links
-lead.  Its arguments are the beginning of a command of Git.")
+lead: but not of folders around it, and not of `contexture-outside--special'
+ones.  Its arguments are the beginning of a command of Git.")
 
 (defun contexture-files--git (list)
   "Return the command by which Git makes LIST, or nil if it cannot."

@@ -55,6 +55,8 @@
 (declare-function find-definition-noselect "find-func" (symbol type &optional file))
 (declare-function xref-backend-definitions "xref" (backend identifier))
 (declare-function xref-backend-identifier-at-point "xref" (backend))
+(declare-function xref-buffer-location-p "xref" t t)
+(declare-function xref-elisp-location-p "elisp-mode" t t)
 (declare-function xref-backend-identifier-completion-table "xref" (backend))
 (declare-function xref-find-backend "xref" ())
 (declare-function xref-item-location "xref" (item) t)
@@ -1503,15 +1505,29 @@ Do not let Emacs ask where its own C sources are, or connect to a machine
 because a server of a language, or a table of tags, names it."
   (require 'find-func)
   (let ((find-function-C-source-directory
-         (or find-function-C-source-directory "/nonexistent")))
+         (or find-function-C-source-directory "/nonexistent"))
+        ;; The user asked for no file, so that its repository runs nothing.
+        (vc-handled-backends nil))
     (condition-case nil
         (let* ((location (xref-item-location item))
                (file (xref-location-group location)))
-          (and (or (contexture--remote-p default-directory)
-                   (not (contexture--remote-p file))
-                   (contexture--visited-buffer file))
+          (and (or (xref-elisp-location-p location) ; Emacs itself names the file
+                   (xref-buffer-location-p location)
+                   (contexture-symbol--here-p file))
                (xref-location-marker location)))
       (error nil))))
+
+(defun contexture-symbol--here-p (file)
+  "Return non-nil if FILE, from outside, is open, or on this buffer's machine.
+It is not if a file-name handler would take it there."
+  (let ((machine (and (contexture--remote-p default-directory)
+                      (file-remote-p default-directory)))
+        (name (contexture--inertly (expand-file-name file))))
+    (or (contexture--visited-buffer name)
+        (if (and machine (string-prefix-p machine name))
+            (contexture--outside-file (substring name (length machine)) "/")
+          (when-let* ((file (contexture--outside-file name "/")))
+            (file-regular-p file))))))
 
 (defconst contexture-symbol--most-indexed 100000
   "Maximum size, in characters, of a buffer of which imenu makes an index.

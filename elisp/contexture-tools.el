@@ -34,6 +34,7 @@
 (declare-function compilation--ensure-parse "compile" (limit))
 (declare-function compilation-buffer-p "compile" (buffer))
 (declare-function compilation-start "compile" t t)
+(declare-function compile-goto-error "compile" t)
 (declare-function contexture-lisp--ask "contexture-lisp" (client slot &rest arguments))
 (declare-function contexture-lisp--client-close-hook "contexture-lisp" t t)
 (declare-function contexture-lisp--client-prefix "contexture-lisp" t t)
@@ -812,6 +813,7 @@ They default to the first and the last line of the buffer."
 
 ;;;; What Xref, Imenu and Lisp know
 
+(defvar project-find-functions)
 (defvar semantic-symref-tool-alist)
 
 (defun contexture-tools-emacs--symbol-p (name)
@@ -878,8 +880,13 @@ FINDER is a generic function of Xref."
   (require 'project)
   ;; Else Xref starts the programs of which the repository has an index, and adds the
   ;; project to the list of those that the user visited.
-  (cl-letf ((semantic-symref-tool-alist nil)
-            ((symbol-function 'project-remember-project) #'ignore))
+  (cl-letf* ((semantic-symref-tool-alist nil)
+             (finders project-find-functions)
+             (project-find-functions
+              (list (lambda (folder)
+                      (let ((default-directory folder) (project-find-functions finders))
+                        (contexture--project)))))
+             ((symbol-function 'project-remember-project) #'ignore))
     (contexture-tools-emacs--xrefs #'xref-backend-references symbol file line)))
 
 ;; Runs nothing of a model's: the function that makes the index, and the regexps, are
@@ -1555,10 +1562,7 @@ long, or has characters that the user could not see."
       (setf (contexture-tools-change--run-from run)
             (copy-marker (process-mark (get-buffer-process buffer))))
       (add-hook 'compilation-filter-hook #'contexture-tools-change--forget-beginning nil t)
-      ;; Drawing the output looks at the folders that it names.
-      (add-function :around (local 'font-lock-fontify-region-function)
-                    (lambda (function &rest arguments)
-                      (contexture--inertly (apply function arguments))))
+      (contexture-tools-change--tame (get-buffer-process buffer))
       (setq-local compilation-exit-message-function
                   (apply-partially #'contexture-tools-change--exited run))
       (add-hook 'compilation-finish-functions
@@ -1587,6 +1591,29 @@ Signal an error if a command is still running there."
     ;; If the command begins with cd, Emacs goes to that folder, too: by TRAMP, to
     ;; another machine, where no shell would.
     (contexture--inertly (compilation-start command nil (lambda (_) name)))))
+
+(defun contexture-tools-change--inertly (function &rest arguments)
+  "Apply FUNCTION to ARGUMENTS, without file-name handlers."
+  (contexture--inertly (apply function arguments)))
+
+(defvar contexture-tools-change--map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [remap compile-goto-error]
+      (lambda ()
+        (interactive)
+        (contexture-tools-change--inertly #'call-interactively #'compile-goto-error)))
+    map)
+  "Keymap of the output of a command that a model runs.")
+
+(defun contexture-tools-change--tame (process)
+  "Let Emacs connect to no machine that the output of PROCESS, here, names.
+Emacs looks at the folders that it names, as it comes and when it is drawn,
+and goes to the files and folders that it names."
+  (add-function :around (process-filter process) #'contexture-tools-change--inertly)
+  (add-function :around (local 'font-lock-fontify-region-function)
+                #'contexture-tools-change--inertly)
+  (add-function :around (local 'next-error-function) #'contexture-tools-change--inertly)
+  (use-local-map (make-composed-keymap contexture-tools-change--map (current-local-map))))
 
 (defun contexture-tools-change--forget-beginning ()
   "Delete the beginning of this buffer's output if there is too much output."

@@ -779,11 +779,7 @@ below that."
           (let ((true (contexture--inertly (ignore-errors (file-truename file)))))
             (and true
                  (contexture-outside--safe-p true)
-                 (memq (string-to-char
-                        (or (file-attribute-modes
-                             (contexture--inertly (ignore-errors (file-attributes true))))
-                            "-"))
-                       '(?- ?d))
+                 (contexture-outside--plain-p true)
                  (or (null within) (contexture-outside--within-p true within))
                  file)))))))
 
@@ -791,6 +787,14 @@ below that."
   "Return non-nil if Emacs can look at the absolute NAME without side effects."
   (not (or (contexture-outside--taken-p name)
            (string-match-p contexture-outside--special name))))
+
+(defun contexture-outside--plain-p (true)
+  "Return non-nil if TRUE, a true name, is that of a file, of a folder, or of none.
+Emacs would wait for a pipe, and read from a device without end."
+  (memq (string-to-char
+         (or (file-attribute-modes (contexture--inertly (ignore-errors (file-attributes true))))
+             "-"))
+        '(?- ?d)))
 
 (defun contexture-outside--within-p (true folder)
   "Return non-nil if TRUE, the true name of a file, is FOLDER or below it."
@@ -897,7 +901,8 @@ those that are safe count, but not its mode."
                (let ((enable-local-variables :safe)
                      (enable-local-eval nil)
                      (ignored-local-variables (append '(mode eval) ignored-local-variables)))
-                 (hack-local-variables)))
+                 (hack-local-variables))
+               (contexture--draw-parts-alike))
              buffer))))
 
 ;;; Modes for texts that come from outside
@@ -932,6 +937,13 @@ those that are safe count, but not its mode."
 (defvar markdown-fontify-code-blocks-natively)
 (defvar org-src-fontify-natively)
 
+(defun contexture--draw-parts-alike ()
+  "Let the text of this buffer choose no mode and no program for its parts."
+  (setq-local org-src-fontify-natively nil
+              markdown-fontify-code-blocks-natively nil
+              diff-font-lock-syntax nil
+              diff-refine nil))
+
 (defun contexture--enter-mode (mode &optional text)
   "Make TEXT, from outside, the text of this buffer, in the major mode MODE.
 TEXT is nil if there is none yet.  TEXT chooses no other mode for its
@@ -946,10 +958,7 @@ the project is looked at."
     (unwind-protect
         (contexture--inertly
           (delay-mode-hooks (funcall mode)))
-      (setq-local org-src-fontify-natively nil
-                  markdown-fontify-code-blocks-natively nil
-                  diff-font-lock-syntax nil
-                  diff-refine nil)
+      (contexture--draw-parts-alike)
       (when text
         (save-excursion (contexture--insert-code text))))))
 
@@ -1837,7 +1846,18 @@ Remote directories are not searched, since that may take long."
   "Return the project around `default-directory', in the form of Emacs, or nil.
 Emacs would evaluate what the folder's .dir-locals.el says, without asking."
   (let ((enable-dir-local-variables nil))
-    (project-current)))
+    (and (contexture--readable-git-p) (project-current))))
+
+(defun contexture--readable-git-p ()
+  "Return non-nil if Emacs can read the nearest .git around `default-directory'.
+It does so to tell a submodule.  There may be none."
+  (let* ((folder (locate-dominating-file default-directory ".git"))
+         (true (and folder (contexture--inertly
+                             (ignore-errors (file-truename (concat folder ".git")))))))
+    (or (null folder)
+        (and true
+             (contexture-outside--plain-p true)
+             (or (file-in-directory-p true folder) (contexture-outside--safe-p true))))))
 
 (defvar contexture--remote-roots (make-hash-table :test #'equal)
   "Hash table from folders on other machines to the roots of their projects.

@@ -313,8 +313,7 @@ Those that only complete names may be called: they do not connect."
                      (contexture-tool-project llm-ert-directory))
                  (contexture-symbol--place item)
                  (contexture-tools-emacs--name name)
-                 (when (contexture--remote-p name)
-                   (contexture-symbol--marker item)))))
+                 (contexture-symbol--marker item))))
     (read-buffer . ,(lambda (name)
                       (contexture-outside-tests--tool
                        #'contexture-tools-emacs--read-buffer name nil nil)))
@@ -588,6 +587,7 @@ Those that take their names from the one place are left out."
      (contexture-tools-change--result file-name-as-directory)
      (contexture--place-params expand-file-name file-name-directory)
      (contexture--project project-current)
+     (contexture--readable-git-p file-in-directory-p locate-dominating-file)
      (contexture--project-root expand-file-name)
      (contexture--project-buffers file-in-directory-p)
      (contexture--buffer-metadata expand-file-name))
@@ -1133,6 +1133,130 @@ Each is (NAME . PRIMITIVES).")
          (llm-ert-wait-for told)
          (should (string-search (expand-file-name "src") told)))))))
 
+(ert-deftest contexture-outside-output-of-commands-stays-on-this-machine ()
+  "What a command prints connects to no machine: as it comes, drawn, and gone to."
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (contexture-test-file "out")
+     (let ((contexture-tool-project default-directory) (inhibit-message t)
+           (names (append contexture-outside-tests--connected
+                          (mapcar (lambda (name) (concat "../../../../../.." name))
+                                  contexture-outside-tests--connected)))
+           (contexture-outside-tests--caught nil) (gone 0) told)
+       (with-temp-file "out"
+         ;; More than are looked for when it ends.
+         (dotimes (line 60) (insert (format "src/a.el:%d: error: x\n" (1+ line))))
+         (dolist (name names)
+           (insert (format "%s:3:1: error: x\n" name)
+                   (format "make: Entering directory '%s'\nb.c:4:2: error: y\n" name)
+                   (format "make: Leaving directory '%s'\n" name))))
+       (let ((file-name-handler-alist (contexture-outside-tests--handlers)))
+         (contexture-tools-change--run (lambda (text &rest _) (setq told text)) "cat out")
+         (llm-ert-wait-for told)
+         (save-window-excursion
+           (with-current-buffer (cl-find-if (lambda (it) (string-prefix-p "*contexture: command in " (buffer-name it)))
+                                          (buffer-list))
+             (switch-to-buffer (current-buffer))
+             (let ((output (current-buffer)))
+               (font-lock-ensure)
+               (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) (error "Asked")))
+                         (inhibit-interaction t))
+                 (goto-char (point-min))
+                 (search-forward ":60:")
+                 (while (= 0 (forward-line))
+                   (cl-incf gone)
+                   (ignore-errors (call-interactively (key-binding (kbd "RET"))))
+                   (switch-to-buffer output))
+                 (goto-char (point-min))
+                 (dotimes (_ (+ 60 (* 2 (length names))))
+                   (ignore-errors (next-error))
+                   (switch-to-buffer output)))
+               (kill-buffer output)))))
+       (should (> gone 100))
+       (should (equal contexture-outside-tests--caught nil))))))
+
+(ert-deftest contexture-outside-files-visited-unasked-choose-no-modes-for-their-parts ()
+  "Nor does drawing one start a program or look at a file that it names."
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (let ((markdown-fontify-code-blocks-natively t) (org-src-fontify-natively t)
+           (diff-font-lock-syntax t) (diff-refine 'font-lock) (inhibit-message t) ran)
+       (cl-letf (((symbol-function 'contexture-outside-tests-evil-mode)
+                  (lambda () (interactive) (setq ran t) (fundamental-mode))))
+         (pcase-dolist
+             (`(,file . ,text)
+              '(("a.org" . "#+begin_src contexture-outside-tests-evil\nx\n#+end_src\n
+# Local Variables:\n# org-src-fontify-natively: t\n# End:\n")
+                ("a.md" . "```contexture-outside-tests-evil\nx\n```\n
+<!-- Local Variables: -->\n<!-- markdown-fontify-code-blocks-natively: t -->\n<!-- End: -->\n")
+                ("a.diff" . "--- /ssh:h:/a.c\n+++ /ssh:h:/a.c\n@@ -1,2 +1,2 @@\n x\n-ab\n+ac\n")))
+           (with-current-buffer (contexture--visit-quietly (contexture-test-file file text))
+             (let ((caught (contexture-outside-tests--trapped
+                             (font-lock-mode 1)
+                             (ignore-errors (font-lock-ensure)))))
+               (should (equal (list file ran caught) (list file nil nil))))
+             (kill-buffer))))))))
+
+(ert-deftest contexture-outside-project-is-sought-without-waiting-for-a-pipe ()
+  "Emacs reads the nearest .git, to tell a submodule: whatever it is."
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (let ((read (symbol-function 'insert-file-contents)) (number 0) strange)
+       (cl-letf (((symbol-function 'insert-file-contents)
+                  (lambda (file &rest more)
+                    (unless (file-regular-p file)
+                      (push file strange)
+                      (error "Emacs would wait"))
+                    (apply read file more))))
+         (dolist (kind '("../../pipe" "/dev/zero" "/dev/tty" pipe "nowhere"))
+           (dolist (way (list #'contexture--project-root #'contexture-mention--root
+                              #'contexture--buffer-metadata #'contexture--place-params
+                              (lambda ()
+                                (with-current-buffer
+                                    (contexture--visit-quietly (expand-file-name "a.el"))
+                                  (unwind-protect
+                                      (contexture-tools--outcome
+                                       (contexture-tools--make-call
+                                        :tool (contexture-tools--named "find_references")
+                                        :project default-directory :values '("f" "a.el" nil)))
+                                    (kill-buffer))))))
+             (let ((default-directory (file-name-as-directory
+                                       (expand-file-name (format "s%d/in" (cl-incf number))))))
+               (make-directory default-directory t)
+               (write-region "(defun f () nil)\n" nil "a.el" nil 'silent)
+               (if (eq kind 'pipe) (call-process "mkfifo" nil nil nil ".git")
+                 (make-symbolic-link kind ".git"))
+               (ignore-errors (funcall way))
+               (should (equal (list kind way strange) (list kind way nil)))))))
+       ;; A file of Git's is read.
+       (let ((default-directory (file-name-as-directory (expand-file-name "sub"))))
+         (make-directory default-directory)
+         (write-region "gitdir: ../elsewhere\n" nil ".git" nil 'silent)
+         (should (equal (contexture--project-root) default-directory)))))))
+
+(ert-deftest contexture-outside-links-around-the-project-list-nothing ()
+  "Completion does not offer all files of the machine because a link leads there."
+  (skip-unless (executable-find "git"))
+  (contexture-test-in-directory
+   (lambda ()
+     (make-directory "there/deep" t)
+     (contexture-test-file "there/deep/good.el" "x")
+     (make-directory "here/in" t)
+     (let ((default-directory (expand-file-name "here/")))
+       (contexture-outside-tests--git "init" "-q")
+       (write-region "x" nil "own.el" nil 'silent)
+       (pcase-dolist (`(,name . ,to) '(("root" . "/") ("up" . "..") ("self" . ".") ("dev" . "/dev")
+                                       ("proc" . "/proc") ("sys" . "/sys/")
+                                       ("-good" . "../there")))
+         (make-symbolic-link to name))
+       (make-symbolic-link "../.." "in/up")
+       (let* ((contexture-files--lists (make-hash-table :test #'equal))
+              (list (contexture-files--of default-directory nil)))
+         (contexture-files--wait list)
+         (should (equal (sort (copy-sequence (contexture-files--list-names list)) #'string<)
+                        '("-good" "-good/deep/good.el" "dev" "in/up" "own.el" "proc" "root" "self"
+                          "sys" "up"))))))))
+
 ;;; Data
 
 (ert-deftest contexture-outside-completion-calls-no-data ()
@@ -1192,6 +1316,24 @@ Each is (NAME . PRIMITIVES).")
         (funcall complete table))
       (should (> shown 8))
       (should-not ran))))
+
+(ert-deftest contexture-outside-texts-of-files-with-secrets-stay ()
+  "The server asks for the text of a file that is edited: Emacs knows more secrets."
+  (contexture-test-in-directory
+   (lambda ()
+     (let* ((file (contexture-test-file "passwords-of-mine" "x"))
+            (auth-sources (list file)) given)
+       (dolist (name (list "passwords-of-mine" ".env" "id_rsa" "open.txt"))
+         (contexture-test-visiting (expand-file-name name)
+           (insert "secret")
+           (cl-letf (((symbol-function 'contexture-live--push) #'ignore)
+                     ((symbol-function 'contexture-request-async)
+                      (lambda (_ params &rest _) (push (plist-get params :content) given))))
+             (contexture-live--changed 'text-wanted (list :question 1 :path buffer-file-truename))
+             (contexture-live--changed 'text-wanted (list :question 1 :path buffer-file-name)))
+           (set-buffer-modified-p nil)))
+       (should (equal (mapcar (lambda (it) (and it (string-search "secret" it) t)) (reverse given))
+                      '(nil nil nil nil nil nil t t)))))))
 
 ;;; Tooltips
 
