@@ -3,11 +3,11 @@
 
 /// Reading never panics, and what reads is printed on one line that reads as the same again.
 pub(crate) mod sexp {
-    use contexture::internals::value::Value;
-    use contexture::internals::value::json::{from_json, to_json};
-    use contexture::internals::value::sexp::{print, read};
-    use contexture::internals::wire::dialect::{Dialect, Encoder};
-    use contexture::internals::wire::message::{Incoming, Outgoing, RequestId};
+    use contexture_program::internals::value::Value;
+    use contexture_program::internals::value::json::{from_json, to_json};
+    use contexture_program::internals::value::sexp::{print, read};
+    use contexture_program::internals::wire::dialect::{Dialect, Encoder};
+    use contexture_program::internals::wire::message::{Incoming, Outgoing, RequestId};
 
     pub(crate) fn check(data: &[u8]) {
         for dialect in Dialect::ALL {
@@ -79,7 +79,9 @@ pub(crate) mod sexp {
 /// A stream gives the same frames however it is cut, and the frames are those of a plain split.
 pub(crate) mod frame {
     use bytes::{Bytes, BytesMut};
-    use contexture::internals::wire::frame::{Frame, HEADER_BYTES, MessageEnds, StreamDecoder};
+    use contexture_program::internals::wire::frame::{
+        Frame, HEADER_BYTES, MessageEnds, StreamDecoder,
+    };
     use tokio_util::codec::Decoder;
 
     /// The first two bytes choose the limit and the size of the pieces.
@@ -173,8 +175,8 @@ pub(crate) mod frame {
 /// Lengths that are wrong by a little or by much: the frames are those of a plain reading, and what
 /// is known of a skipped message is what was there.
 pub(crate) mod length {
-    use contexture::internals::wire::dialect::Dialect;
-    use contexture::internals::wire::frame::Frame;
+    use contexture_program::internals::wire::dialect::Dialect;
+    use contexture_program::internals::wire::frame::Frame;
 
     use super::frame::{decode, payloads};
 
@@ -221,7 +223,7 @@ pub(crate) mod length {
 
 /// A template is refused at a place that it has, or becomes a text of bounded size.
 pub(crate) mod template {
-    use contexture::internals::template::{Fields, Template, TemplatePlace, render};
+    use contexture_program::internals::template::{Fields, Template, TemplatePlace, render};
 
     const LONGEST: usize = 4 << 20;
 

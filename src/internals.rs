@@ -3,7 +3,6 @@
 
 #![allow(missing_docs, reason = "these are re-exports for the project itself")]
 
-#[cfg(feature = "cli")]
 pub mod cli {
     pub use crate::cli::{main, serve_within};
 }

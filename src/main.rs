@@ -1,4 +1,4 @@
-//! The `contexture` program, a thin shell around the library.
+//! The `contexture` program, a thin shell around `contexture_program`.
 
 use std::process::ExitCode;
 
@@ -8,5 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    contexture::internals::cli::main()
+    contexture_program::internals::cli::main()
 }

@@ -1,7 +1,7 @@
 //! Simple ways to choose a window, to compare with.
 
-use contexture::internals::curation::unit::{History, Unit};
-use contexture::internals::session::message::Message;
+use contexture_program::internals::curation::unit::{History, Unit};
+use contexture_program::internals::session::message::Message;
 
 /// Guessed cost of a line in place of a result.
 const MASK: u64 = 24;

@@ -4,9 +4,9 @@
 //! and the others are written to it. The prices are those of a provider that charges a tenth for
 //! reading and a quarter more for writing.
 
-use contexture::internals::curation::strategy::{ALL, Aim, Shown};
-use contexture::internals::curation::unit::History;
-use contexture::internals::session::message::Role;
+use contexture_program::internals::curation::strategy::{ALL, Aim, Shown};
+use contexture_program::internals::curation::unit::History;
+use contexture_program::internals::session::message::Role;
 
 use crate::log::Log;
 use crate::random::Random;
@@ -111,7 +111,7 @@ fn part(history: &History<'_>, shown: Shown) -> Part {
 
 /// Chooses messages without a strategy: those that cannot be left out, then the newest units.
 fn newest_that_fit(history: &History<'_>) -> Vec<Part> {
-    let kept = |unit: &&contexture::internals::curation::unit::Unit| unit.kept.is_some();
+    let kept = |unit: &&contexture_program::internals::curation::unit::Unit| unit.kept.is_some();
     let mut left = WINDOW - history.units.iter().filter(kept).map(|unit| unit.tokens).sum::<u64>();
     let mut indices: Vec<usize> =
         history.units.iter().filter(kept).flat_map(|unit| unit.members.clone()).collect();

@@ -5,7 +5,7 @@
 //! is for judging. Sessions of fresh sentences also change decisions, and correct numbers in the next
 //! turn.
 
-use contexture::internals::session::message::Role;
+use contexture_program::internals::session::message::Role;
 
 use crate::fresh;
 use crate::log::Log;

@@ -5,7 +5,7 @@
 //! Some answers name nothing from the question before them, some questions need two messages, and a
 //! few share no word with the fact they ask for.
 
-use contexture::internals::session::message::Role;
+use contexture_program::internals::session::message::Role;
 
 use crate::log::Log;
 use crate::random::Random;

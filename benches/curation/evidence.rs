@@ -1,9 +1,9 @@
 //! Share of questions with all of their evidence in the window, for each strategy.
 
-use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
-use contexture::internals::curation::unit::History;
-use contexture::internals::retrieval::scan;
-use contexture::internals::retrieval::words::stems;
+use contexture_program::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
+use contexture_program::internals::curation::unit::History;
+use contexture_program::internals::retrieval::scan;
+use contexture_program::internals::retrieval::words::stems;
 
 use crate::baseline::best_first;
 use crate::dialogue::{Dialogue, Question, dialogue};

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use contexture::internals::curation::used::handed_over;
-use contexture::internals::recorded::RecordedMessage;
-use contexture::internals::session::message::{Message, Role};
+use contexture_program::internals::curation::used::handed_over;
+use contexture_program::internals::recorded::RecordedMessage;
+use contexture_program::internals::session::message::{Message, Role};
 use regex::Regex;
 use serde_json::Value as Json;
 

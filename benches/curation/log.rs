@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use contexture::internals::recorded::RecordedMessage;
-use contexture::internals::session::message::{Message, Role, Signals, ToolCall};
-use contexture::internals::tokens::{Counter, Measure, TokenizerName};
+use contexture_program::internals::recorded::RecordedMessage;
+use contexture_program::internals::session::message::{Message, Role, Signals, ToolCall};
+use contexture_program::internals::tokens::{Counter, Measure, TokenizerName};
 
 /// An append-only log. Messages are counted when they are made.
 pub(crate) struct Log {

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use contexture::internals::provider::embed::{Embedder, HttpEmbedder};
-use contexture::internals::provider::secret::KeySource;
+use contexture_program::internals::provider::embed::{Embedder, HttpEmbedder};
+use contexture_program::internals::provider::secret::KeySource;
 
 /// Number of texts in a request.
 const BATCH: usize = 64;

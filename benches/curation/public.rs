@@ -7,12 +7,12 @@
 
 use std::collections::HashMap;
 
-use contexture::internals::curation::similarity::Similarity;
-use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
-use contexture::internals::curation::unit::History;
-use contexture::internals::retrieval::scan;
-use contexture::internals::retrieval::words::stems;
-use contexture::internals::session::message::Role;
+use contexture_program::internals::curation::similarity::Similarity;
+use contexture_program::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
+use contexture_program::internals::curation::unit::History;
+use contexture_program::internals::retrieval::scan;
+use contexture_program::internals::retrieval::words::stems;
+use contexture_program::internals::session::message::Role;
 use serde_json::Value;
 
 use crate::log::Log;

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use contexture::internals::curation::section::{CountedText, Sections};
-use contexture::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
-use contexture::internals::curation::summary::{Extractive, SummarySource, summarize};
-use contexture::internals::curation::unit::{Folded, History, Unit};
-use contexture::internals::curation::window::{WindowInput, build};
-use contexture::internals::recorded::{self, RecordedMessage};
-use contexture::internals::session::message::{Message, Role};
+use contexture_program::internals::curation::section::{CountedText, Sections};
+use contexture_program::internals::curation::strategy::{ALL, Aim, Shown, Strategy};
+use contexture_program::internals::curation::summary::{Extractive, SummarySource, summarize};
+use contexture_program::internals::curation::unit::{Folded, History, Unit};
+use contexture_program::internals::curation::window::{WindowInput, build};
+use contexture_program::internals::recorded::{self, RecordedMessage};
+use contexture_program::internals::session::message::{Message, Role};
 use regex::Regex;
 
 use crate::baseline;

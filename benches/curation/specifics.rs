@@ -1,8 +1,8 @@
 //! Counts the specifics of coding sessions that windows have after several rounds, with a summary of
 //! all but the last messages, and without any provider.
 
-use contexture::internals::curation::strategy::ALL;
-use contexture::internals::curation::unit::History;
+use contexture_program::internals::curation::strategy::ALL;
+use contexture_program::internals::curation::unit::History;
 
 use crate::coding::{Phrasing, Session, Specific};
 use crate::log::Log;

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use contexture::internals::curation::strategy::{ALL, Aim};
-use contexture::internals::curation::unit::{History, HistoryCache};
-use contexture::internals::curation::used::handed_over;
-use contexture::internals::session::message::{Message, Role};
+use contexture_program::internals::curation::strategy::{ALL, Aim};
+use contexture_program::internals::curation::unit::{History, HistoryCache};
+use contexture_program::internals::curation::used::handed_over;
+use contexture_program::internals::session::message::{Message, Role};
 
 use crate::coding::{self, Phrasing};
 use crate::log::Log;

@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture::internals::context::change::ContextSettings;
-use contexture::internals::context::item::{Item, ItemId, Kind, Metadata};
-use contexture::internals::context::manager::{Arrival, Manager};
-use contexture::internals::context::render::{Format, render};
-use contexture::internals::value::Value;
-use contexture::internals::value::sexp;
+use contexture_program::internals::context::change::ContextSettings;
+use contexture_program::internals::context::item::{Item, ItemId, Kind, Metadata};
+use contexture_program::internals::context::manager::{Arrival, Manager};
+use contexture_program::internals::context::render::{Format, render};
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::sexp;
 
 use crate::row::{Row, Target, least};
 

@@ -5,14 +5,14 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture::internals::curation::prune::prune;
-use contexture::internals::curation::section::Sections;
-use contexture::internals::curation::strategy;
-use contexture::internals::curation::unit::History;
-use contexture::internals::curation::window::{WindowInput, build};
-use contexture::internals::session::message::{Message, Role, Signals, ToolCall};
-use contexture::internals::tokens::model::Model;
-use contexture::internals::tokens::{Counter, Measure, TokenizerName};
+use contexture_program::internals::curation::prune::prune;
+use contexture_program::internals::curation::section::Sections;
+use contexture_program::internals::curation::strategy;
+use contexture_program::internals::curation::unit::History;
+use contexture_program::internals::curation::window::{WindowInput, build};
+use contexture_program::internals::session::message::{Message, Role, Signals, ToolCall};
+use contexture_program::internals::tokens::model::Model;
+use contexture_program::internals::tokens::{Counter, Measure, TokenizerName};
 
 use crate::row::{Row, Target, least, p95};
 use crate::server::Server;

@@ -14,6 +14,7 @@ use crate::config::{Config, Embeddings, Folders};
 use crate::context::change::ContextSettings;
 use crate::engine::{Engine, Models};
 use crate::files::Trust;
+use crate::hub::Hub;
 use crate::provider::embed::HttpEmbedder;
 use crate::provider::settings;
 use crate::rpc::{ModelAnswerer, ReplSettings, Tools};
@@ -22,7 +23,6 @@ use crate::store::ownership::Owned;
 use crate::store::recovery;
 use crate::store::recovery::TRUST_FILE;
 use crate::store::sqlite::SqliteStore;
-use crate::sync::hub::Hub;
 
 /// Folders and settings in effect.
 pub(super) struct Setup {

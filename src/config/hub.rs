@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::{ConfigError, DEFAULTS, ExplainedSetting, FILE, bad_table};
+use crate::hub::HubAddress;
 use crate::provider::settings::key_source;
-use crate::sync::hub::HubAddress;
 
 /// Default maximum time that a search waits for the hub, in seconds.
 const DEFAULT_TIMEOUT: f64 = 2.0;

@@ -21,7 +21,7 @@ use super::notification::Topic;
 use super::peer::Peer;
 use crate::agent::{Job, Limits, Services, WantedCounter};
 use crate::engine::{Caller, Handle};
-use crate::sync::hub::Hub;
+use crate::hub::Hub;
 use crate::tokens::Counter;
 use crate::wire::dialect::Dialect;
 use crate::wire::message::{RequestId, WireError};

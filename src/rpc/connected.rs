@@ -31,6 +31,7 @@ pub(super) type Signals = HashMap<(String, String), Signal>;
 
 names! {
     /// What the agent of a session is doing.
+    #[derive(schemars::JsonSchema)]
     SessionState {
         /// A model is answering, or a tool is running.
         Working => "working",

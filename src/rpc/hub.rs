@@ -10,9 +10,9 @@ use super::error_data::PlainKind;
 use crate::agent::found::Hit;
 use crate::context::place::normal_remote;
 use crate::files;
+use crate::hub::{Hub, HubLink, Whole};
 use crate::ids::{MessageId, SharedId};
 use crate::session::message::{Message, Role, Signals};
-use crate::sync::hub::{Hub, HubLink, Whole};
 use crate::wire::message::WireError;
 
 /// Returns the hub of the configuration.

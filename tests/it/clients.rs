@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use contexture::internals::value::Value;
-use contexture::internals::value::sexp;
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::sexp;
 use serde_json::json;
 
 use crate::docs::page;

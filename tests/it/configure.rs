@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use contexture::internals::server::auth::{Admission, SecretHash};
+use contexture_program::internals::server::auth::{Admission, SecretHash};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::endpoint::{Answer, Asked, Body, Endpoint};

@@ -7,9 +7,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use boon::{Compiler, SchemaIndex, Schemas};
-use contexture::internals::value::Value;
-use contexture::internals::value::json::from_json;
-use contexture::internals::value::sexp;
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::json::from_json;
+use contexture_program::internals::value::sexp;
 use serde_json::{Value as Json, json};
 
 use self::fits::{Fit, Members, members};

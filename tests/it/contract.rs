@@ -1,7 +1,7 @@
 //! The contract: names, parameters and results that other programs rely on.
 //! `tests/wire/contract.sexp` pins the results.
 
-use contexture::internals::rpc::methods;
+use contexture_program::internals::rpc::methods;
 
 use crate::support::*;
 

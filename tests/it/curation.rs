@@ -449,7 +449,7 @@ fn every_strategy_is_listed_with_the_method_and_keeps_to_the_budget() {
     let home = Home::new();
     let mut client = home.ephemeral(&[]);
     let window =
-        contexture::internals::rpc::methods().find(|it| it.name == "build-window").unwrap();
+        contexture_program::internals::rpc::methods().find(|it| it.name == "build-window").unwrap();
     let strategy = window.params().iter().find(|param| param.name == "strategy").unwrap();
     let strategies = Json::from(strategy.values.clone());
     assert_eq!(strategies, Json::from(vec!["tiered", "query", "sliding", "importance"]));

@@ -46,7 +46,7 @@ fn what_the_author_of_a_client_has_to_know_stays_small() {
     let (rules, _) = page.split_once("\n## Methods\n").unwrap();
     let words = rules.split_whitespace().count();
     assert!(words <= MOST_WORDS_OF_THE_RULES, "{words} words stand before the reference");
-    let methods = contexture::internals::rpc::methods().count();
+    let methods = contexture_program::internals::rpc::methods().count();
     assert!(methods <= MOST_METHODS, "{methods} methods");
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use contexture::internals::store::sqlite::SqliteStore;
+use contexture_program::internals::store::sqlite::SqliteStore;
 
 use crate::support::*;
 use crate::tiers::rounds;

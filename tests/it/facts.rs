@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use contexture::internals::provider::Family;
-use contexture::internals::rpc::Topic;
+use contexture_program::internals::provider::Family;
+use contexture_program::internals::rpc::Topic;
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc::Sender;
 
-use contexture::internals::server::Server;
+use contexture_program::internals::server::Server;
 use serde_json::json;
 
 use crate::others::{Near, holding, run, until_begun};

@@ -15,7 +15,7 @@ use crate::support::*;
 /// A hub with its tables, or the reason why there is none.
 fn ready() -> Result<Postgres, String> {
     let postgres = postgres()?;
-    let tables = include_str!("../../src/sync/hub/tables.sql");
+    let tables = include_str!("../../src/hub/tables.sql");
     postgres.sql("owner", "team", tables);
     Ok(postgres)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
-use contexture::internals::rpc::{Method, methods};
+use contexture_program::internals::rpc::{Method, methods};
 
 use crate::support::*;
 

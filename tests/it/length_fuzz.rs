@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use contexture::internals::value::sexp;
+use contexture_program::internals::value::sexp;
 
 use crate::support::*;
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::pictures;
 use crate::support::Home;
 
-#[path = "../../examples/agent.rs"]
+#[path = "../../crates/conversation/examples/agent.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -26,7 +26,7 @@ use crate::support::Home;
 )]
 mod agent;
 
-#[path = "../../examples/approval.rs"]
+#[path = "../../crates/conversation/examples/approval.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -34,7 +34,7 @@ mod agent;
 )]
 mod approval;
 
-#[path = "../../examples/provider.rs"]
+#[path = "../../crates/conversation/examples/provider.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -42,7 +42,7 @@ mod approval;
 )]
 mod own_provider;
 
-#[path = "../../examples/readme.rs"]
+#[path = "../../crates/conversation/examples/readme.rs"]
 #[allow(
     dead_code,
     unreachable_pub,
@@ -54,7 +54,7 @@ mod readme;
 async fn the_program_on_the_library_page_does_what_it_says() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
-    let example = read("examples/readme.rs");
+    let example = read("crates/conversation/examples/readme.rs");
     let shown = &example[example.find("pub async fn talk(").unwrap()..];
     let shown = &shown[..shown.find("\n}\n").unwrap() + 3];
     let advice = "docs/library.md does not show what examples/readme.rs has";

@@ -1,6 +1,6 @@
 //! Long conversations with each kind of server, none of which refuses any of them.
 
-use contexture::internals::provider::Family;
+use contexture_program::internals::provider::Family;
 
 use crate::endpoint::Endpoint;
 use crate::model;

@@ -268,7 +268,7 @@ fn sabotage(home: &Home, client: &mut Client, sql: &str) {
     let db = rusqlite::Connection::open(home.database()).unwrap();
     db.execute_batch(sql).unwrap();
     // A start would take other definitions of the tables for damage.
-    let number = contexture::internals::store::sqlite::schema_number(&db).unwrap();
+    let number = contexture_program::internals::store::sqlite::schema_number(&db).unwrap();
     db.pragma_update(None, "application_id", number).unwrap();
     drop(db);
     home.forget_what_is_beside();

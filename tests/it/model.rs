@@ -1,7 +1,7 @@
 //! A model on this machine that speaks as any of the kinds of servers: it answers, it calls a tool
 //! when it is asked to, it makes notes, and it makes vectors. The server refuses what is not strict.
 
-use contexture::internals::provider::Family;
+use contexture_program::internals::provider::Family;
 use serde_json::json;
 
 use crate::endpoint::{Answer, Asked, Body, Endpoint};

@@ -4,12 +4,12 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use contexture::internals::context::change::ContextSettings;
-use contexture::internals::engine::{Engine, Handle};
-use contexture::internals::rpc::{Limits, Tools};
-use contexture::internals::server::Server;
-use contexture::internals::store::sqlite::SqliteStore;
-use contexture::internals::tokens::{Counter, Estimate};
+use contexture_program::internals::context::change::ContextSettings;
+use contexture_program::internals::engine::{Engine, Handle};
+use contexture_program::internals::rpc::{Limits, Tools};
+use contexture_program::internals::server::Server;
+use contexture_program::internals::store::sqlite::SqliteStore;
+use contexture_program::internals::tokens::{Counter, Estimate};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
 
 use crate::endpoint::{Answer, Body, Endpoint};
@@ -348,12 +348,14 @@ fn every_method_takes_its_largest_input_or_says_why_not() {
         client.add("*shared*", &format!("(defun f-{number} (x) x)"));
         client.ok("add-message", &format!("(:session \"s\" :content \"word {number}\")"));
     }
-    for method in contexture::internals::rpc::methods().filter(|method| method.name != "shutdown") {
+    for method in
+        contexture_program::internals::rpc::methods().filter(|method| method.name != "shutdown")
+    {
         let params = method.params();
         let whole = LARGEST - 4096;
         let mut inputs: Vec<String> = (0..params.len())
             .map(|large| {
-                let one = |(at, param): (usize, &contexture::internals::rpc::Param)| {
+                let one = |(at, param): (usize, &contexture_program::internals::rpc::Param)| {
                     let bytes = if at == large { whole } else { 8 };
                     let needed = param.required || at == large;
                     let value = || largest(param.kind, param.name, bytes);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use contexture::internals::provider::Family;
+use contexture_program::internals::provider::Family;
 
 use crate::endpoint::Endpoint;
 use crate::model;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use contexture::internals::value::Value;
-use contexture::internals::value::sexp;
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::sexp;
 
 use crate::scripted;
 use crate::skips::skipped;
@@ -51,7 +51,8 @@ fn folder(home: &Home) -> PathBuf {
 #[test]
 fn the_script_calls_every_method_about_context() {
     let called = calls();
-    for method in contexture::internals::rpc::methods().filter(|method| method.family == "context")
+    for method in
+        contexture_program::internals::rpc::methods().filter(|method| method.family == "context")
     {
         let mut names = method.contract_names().chain([method.name]);
         assert!(names.any(|name| called.contains(&name.to_owned())), "{}", method.name);

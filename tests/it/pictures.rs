@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use contexture::internals::provider::Family;
+use contexture_program::internals::provider::Family;
 use serde_json::json;
 
 use crate::endpoint::{Answer, Asked, Body, Endpoint};

@@ -168,7 +168,7 @@ fn methods_are_listed_for_people() {
     let home = Home::new();
     let list = home.succeed(&["methods"]);
     let reference = home.succeed(&["methods", "--markdown"]);
-    for method in contexture::internals::rpc::methods() {
+    for method in contexture_program::internals::rpc::methods() {
         assert!(list.lines().any(|line| line.starts_with(method.name)), "{}", method.name);
         assert!(reference.contains(&format!("#### `{}`", method.name)), "{}", method.name);
     }

@@ -586,7 +586,7 @@ fn dropping_a_manager_forgets_its_configuration() {
 
 #[test]
 fn every_method_of_the_contracts_context_and_server_rows_is_there() {
-    let methods = contexture::internals::rpc::methods();
+    let methods = contexture_program::internals::rpc::methods();
     let names = methods.flat_map(|method| method.contract_names().chain([method.name]));
     let names: Vec<_> = names.collect();
     for name in [
@@ -631,7 +631,7 @@ fn errors_quote_little_of_what_the_call_had() {
     let mut client = Home::new().ephemeral(&[]);
     let long = "x".repeat(200_000);
     let mut seen = 0;
-    for method in contexture::internals::rpc::methods().filter(|it| it.name != "shutdown") {
+    for method in contexture_program::internals::rpc::methods().filter(|it| it.name != "shutdown") {
         for param in method.params() {
             let others = method.params().iter().filter(|it| it.required && it.name != param.name);
             let others: String = others.map(|it| format!(" :{} \"a\"", it.name)).collect();

@@ -7,15 +7,15 @@ mod families;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use contexture::internals::provider::chat::{
+use contexture_program::internals::provider::chat::{
     ChatMessage, ChatProvider, OnWait, OutputSchema, Request, Response, Stop, StreamEvent,
     ToolChoice, ToolDefinition, Usage,
 };
-use contexture::internals::provider::secret::KeySource;
-use contexture::internals::provider::{
+use contexture_program::internals::provider::secret::KeySource;
+use contexture_program::internals::provider::{
     ErrorKind, Family, HttpProvider, ProviderError, Serving, Times,
 };
-use contexture::internals::session::message::{Role, ToolCall};
+use contexture_program::internals::session::message::{Role, ToolCall};
 
 use self::families::{FAMILIES, Kind};
 use crate::endpoint::{Answer, Asked, Body, Endpoint};

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 
-use contexture::internals::rpc::methods;
+use contexture_program::internals::rpc::methods;
 
 use crate::support::*;
 

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use contexture::internals::context::change::ContextSettings;
-use contexture::internals::engine::Engine;
-use contexture::internals::rpc::{
+use contexture_program::internals::context::change::ContextSettings;
+use contexture_program::internals::engine::Engine;
+use contexture_program::internals::rpc::{
     Answerer, Approval, Later, Limits, Listener, MethodCaller, ReplSettings, Tools, UserInput,
 };
-use contexture::internals::server::Server;
-use contexture::internals::server::listen::serve_tcp;
-use contexture::internals::store::sqlite::SqliteStore;
-use contexture::internals::tokens::TokenizerName;
-use contexture::internals::value::Value;
-use contexture::internals::wire::message::WireError;
+use contexture_program::internals::server::Server;
+use contexture_program::internals::server::listen::serve_tcp;
+use contexture_program::internals::store::sqlite::SqliteStore;
+use contexture_program::internals::tokens::TokenizerName;
+use contexture_program::internals::value::Value;
+use contexture_program::internals::wire::message::WireError;
 
 /// Streams, waits, asks, or counts what was said.
 pub(crate) struct Scripted;

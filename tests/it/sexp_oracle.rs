@@ -5,8 +5,8 @@ pub(crate) mod values;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use contexture::internals::value::Value;
-use contexture::internals::value::sexp::{ReadErrorKind, print, read};
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::sexp::{ReadErrorKind, print, read};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

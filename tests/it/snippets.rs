@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use contexture::internals::provider::Family;
+use contexture_program::internals::provider::Family;
 
 use crate::docs::page;
 use crate::endpoint::Asked;

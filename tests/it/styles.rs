@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use contexture::internals::provider::Family;
+use contexture_program::internals::provider::Family;
 use serde_json::json;
 
 use crate::endpoint::{Answer, Asked, Body, Endpoint};

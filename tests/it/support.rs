@@ -12,10 +12,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use contexture::internals::cli::serve_within;
-use contexture::internals::value::Value;
-use contexture::internals::value::json::{from_json, to_json};
-use contexture::internals::value::sexp;
+use contexture_program::internals::cli::serve_within;
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::json::{from_json, to_json};
+use contexture_program::internals::value::sexp;
 
 pub(crate) type Json = serde_json::Value;
 

@@ -4,13 +4,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use contexture::internals::context::change::ContextSettings;
-use contexture::internals::engine::Engine;
-use contexture::internals::rpc::{Limits, Tools};
-use contexture::internals::server::Server;
-use contexture::internals::server::auth::{Admission, SecretHash};
-use contexture::internals::store::sqlite::SqliteStore;
-use contexture::internals::tokens::TokenizerName;
+use contexture_program::internals::context::change::ContextSettings;
+use contexture_program::internals::engine::Engine;
+use contexture_program::internals::rpc::{Limits, Tools};
+use contexture_program::internals::server::Server;
+use contexture_program::internals::server::auth::{Admission, SecretHash};
+use contexture_program::internals::store::sqlite::SqliteStore;
+use contexture_program::internals::tokens::TokenizerName;
 use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -226,7 +226,7 @@ fn the_server_in_memory_answers_like_any_other() {
 #[test]
 fn a_panic_is_an_error_reply_and_the_server_goes_on() {
     struct Panicking;
-    impl contexture::internals::tokens::Counter for Panicking {
+    impl contexture_program::internals::tokens::Counter for Panicking {
         fn count(&self, text: &str) -> u64 {
             assert!(!text.contains("bomb"), "on purpose");
             1

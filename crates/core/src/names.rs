@@ -5,11 +5,10 @@
 /// `from_name`. A value is displayed and serialized as its name.
 #[macro_export]
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
+    ($(#[$attribute:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[derive(serde::Serialize, serde::Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        $(#[$doc])*
+        $(#[$attribute])*
         #[serde(rename_all = "kebab-case")]
         #[allow(unreachable_pub, reason = "some names are only for the crate")]
         pub enum $name { $($(#[$vdoc])* $variant,)* }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::agent::AvailableModel;
+use crate::provider::settings::ProviderSettings;
 use crate::value::Key;
 
 fn entry(name: &str, value: impl Into<Value>) -> (Key, Value) {
@@ -91,9 +92,19 @@ impl Listener for Screen {
 impl Screen {
     /// Takes a turn, and shows all of it.
     async fn take(self: &Arc<Self>, chatter: Chatter) {
-        let agent = ModelAnswerer::new(Providers::new(vec![AvailableModel::playing()]));
+        let agent = ModelAnswerer::new(Providers::new(vec![playing()]));
         agent.take_turn(turn(), &chatter, &**self).await.unwrap();
     }
+}
+
+/// A model that plays an answer with the text `x`.
+fn playing() -> AvailableModel {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.toml");
+    std::fs::write(&script, "[[answer]]\ntext = \"x\"\n").unwrap();
+    let (name, kind, model) = ("play".into(), "scripted".into(), "m-1".into());
+    let said = ProviderSettings { name, kind, model, script: Some(script), ..Default::default() };
+    AvailableModel::open(&said.checked().unwrap()).unwrap()
 }
 
 fn screen() -> Arc<Screen> {

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use super::changes::exchanged;
 use super::hub;
 use crate::engine::SyncAsked;
+use crate::hub::HubTask;
 use crate::rpc::Step;
 use crate::rpc::call::MethodCall;
 use crate::rpc::error::param_error;
 use crate::rpc::params::Short;
-use crate::sync::hub::HubTask;
 use crate::sync::{PROTOCOL, SeenChanges, SentChange};
 use crate::wire::message::WireError;
 

@@ -8,16 +8,15 @@ use std::time::Duration;
 use super::changes::exchanged;
 use crate::engine::{SyncAsked, SyncRefusal};
 use crate::files;
+use crate::hub::{
+    EVERYBODY, HeldBack, Hub, HubLink, HubTask, Share, SharedPiece, Shares, shared_projects, within,
+};
 use crate::rpc::Step;
 use crate::rpc::call::{MethodCall, Tools};
 use crate::rpc::error::param_error;
 use crate::rpc::hub::{configured, identity, not_allowed};
 use crate::rpc::params::Short;
-use crate::sync::hub::{
-    EVERYBODY, HeldBack, Hub, HubLink, HubStatus, HubTask, Share, SharedPiece, SharedProject,
-    Shares, within,
-};
-use crate::sync::{GivenChanges, MachineIdentity, SentChange};
+use crate::sync::{GivenChanges, HubStatus, MachineIdentity, SentChange};
 use crate::wire::message::WireError;
 
 /// Time from a change until it is shared, in which more may come.
@@ -87,7 +86,7 @@ impl Acting<'_> {
 
     async fn shown(&self, problem: Option<String>) -> Result<HubStatus, String> {
         let shares = self.hub.shares().await?.shares;
-        let (address, projects) = (self.hub.address.to_string(), SharedProject::all(&shares));
+        let (address, projects) = (self.hub.address.to_string(), shared_projects(&shares));
         Ok(HubStatus { address, problem, projects, ..HubStatus::default() })
     }
 
@@ -127,7 +126,7 @@ impl Acting<'_> {
         };
         Ok(HubStatus {
             address: self.hub.address.to_string(),
-            projects: SharedProject::all(&shares),
+            projects: shared_projects(&shares),
             held: held.iter().take(NAMED).map(named).collect(),
             ..HubStatus::default()
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture::internals::value::Value;
+use contexture_program::internals::value::Value;
 use serde_json::Value as Json;
 
 use crate::support::Dialect;

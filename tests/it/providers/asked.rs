@@ -1,8 +1,8 @@
 //! Each setting of a provider with each family: what is sent is what the documentation of the
 //! family says, to a server that refuses every other member, and what a family lacks is learned.
 
-use contexture::internals::provider::chat::{Effort, Request};
-use contexture::internals::provider::{Family, Serving};
+use contexture_program::internals::provider::chat::{Effort, Request};
+use contexture_program::internals::provider::{Family, Serving};
 use serde_json::{Value as Json, json};
 
 use super::{FAMILIES, Kind, asked, provider, request, runtime};
@@ -13,7 +13,7 @@ fn sent(kind: &'static Kind, model: &str, serving: Serving) -> Json {
     let server = Endpoint::new(|_, _| Answer::streaming(Body::Chunks(vec![kind.stream.into()])));
     let provider = provider(kind, &server).serving(serving);
     let provider =
-        contexture::internals::provider::chat::ChatProvider::with_model(&provider, model);
+        contexture_program::internals::provider::chat::ChatProvider::with_model(&provider, model);
     runtime().block_on(async {
         let request = Request { temperature: None, ..request() };
         let mut reply = provider.chat(&request).await.unwrap();
@@ -183,8 +183,9 @@ fn a_model_without_an_effort_is_asked_without_and_that_is_told_once() {
         });
         let serving = Serving { effort: Some(Effort::Off), ..Serving::default() };
         let provider = provider(kind, &server).serving(serving);
-        let provider =
-            contexture::internals::provider::chat::ChatProvider::with_model(&provider, model);
+        let provider = contexture_program::internals::provider::chat::ChatProvider::with_model(
+            &provider, model,
+        );
         runtime().block_on(async {
             assert_eq!(asked(&*provider).await.1, None, "{family:?}");
             assert_eq!(asked(&*provider).await.1, None, "{family:?}");
@@ -221,8 +222,9 @@ fn claude_is_asked_in_the_form_that_the_model_takes() {
         });
         let serving = Serving { effort: Some(Effort::High), ..Serving::default() };
         let provider = provider(kind, &server).serving(serving);
-        let provider =
-            contexture::internals::provider::chat::ChatProvider::with_model(&provider, model);
+        let provider = contexture_program::internals::provider::chat::ChatProvider::with_model(
+            &provider, model,
+        );
         let request = Request { temperature: None, ..request() };
         runtime().block_on(async {
             let mut reply = provider.chat(&request).await.unwrap();
@@ -235,7 +237,7 @@ fn claude_is_asked_in_the_form_that_the_model_takes() {
 
 #[test]
 fn headers_are_sent_and_fetched_again_with_the_key_after_a_refusal() {
-    use contexture::internals::provider::secret::KeySource;
+    use contexture_program::internals::provider::secret::KeySource;
     for kind in FAMILIES {
         let home = crate::support::Home::new();
         let count = home.path("count");
@@ -305,7 +307,7 @@ fn azure_is_asked_for_the_deployment_and_the_version() {
         let api_version = Some("2024-10-21".to_owned());
         let provider = provider.serving(Serving { api_version, ..Serving::default() });
         runtime().block_on(async {
-            use contexture::internals::provider::chat::ChatProvider;
+            use contexture_program::internals::provider::chat::ChatProvider;
             assert_eq!(asked(&provider).await.1, None);
             let listed = provider.models().await.unwrap();
             assert_eq!((listed.len(), &*listed[0].name), (1, "mine"));

@@ -1,7 +1,7 @@
 //! What each kind of server is sent and says, after its public documentation.
 
-use contexture::internals::provider::Family;
-use contexture::internals::provider::chat::Usage;
+use contexture_program::internals::provider::Family;
+use contexture_program::internals::provider::chat::Usage;
 
 /// A kind of server, as the suite needs it.
 pub(super) struct Kind {

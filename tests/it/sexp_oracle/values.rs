@@ -1,7 +1,7 @@
 //! Random values: any that can be read, those that Emacs keeps as they are, and everyday ones.
 
-use contexture::internals::value::Value;
-use contexture::internals::value::sexp::print;
+use contexture_program::internals::value::Value;
+use contexture_program::internals::value::sexp::print;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

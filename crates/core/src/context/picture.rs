@@ -7,6 +7,7 @@ use crate::names::names;
 
 names! {
     /// A kind of picture, as the first bytes of the file tell it.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     PictureKind {
         /// PNG.
         Png => "png",

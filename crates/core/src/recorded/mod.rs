@@ -63,6 +63,7 @@ pub const LONGEST_TITLE: usize = 100;
 
 names! {
     /// The format of a recording.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Format {
         /// JSON lines of Claude Code.
         ClaudeCode => "claude-code",
