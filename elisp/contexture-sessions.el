@@ -858,7 +858,7 @@ Return non-nil if one of them was not watched before."
 
 (defun contexture-sessions--file-changed (event)
   "Read the recording that EVENT, of a watched folder, is about.
-A new folder is looked at with all others."
+If EVENT is about a new folder, read all folders again."
   (pcase event
     (`(,watch stopped . ,_)
      (setq contexture-sessions--watches

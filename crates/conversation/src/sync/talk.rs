@@ -36,7 +36,7 @@ pub struct EndedTalk {
     pub given: TakenCounts,
     /// Name of the other machine.
     pub name: String,
-    /// How far the other machine knows all changes.
+    /// The changes that the other machine has: for each machine, up to which number.
     pub known: Vec<SeenChanges>,
     /// Number of rounds.
     pub rounds: u32,
