@@ -310,7 +310,7 @@ PRIVATE KEY-----" "abc"))
 
 (ert-deftest contexture-sources-names-of-secrets-are-those-of-the-server ()
   (with-temp-buffer
-    (insert-file-contents (expand-file-name "src/files/secrets.rs" contexture-test-root))
+    (insert-file-contents (expand-file-name "crates/conversation/src/files/secrets.rs" contexture-test-root))
     (search-forward "fn names_tell_secrets")
     (let ((secret t))
       (while (re-search-forward "^            \\(?:\"\\([^\"]+\\)\",\\|\\(\\] {\\)\\)\\|^    }" nil t)
