@@ -20,6 +20,8 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
+(declare-function contexture--make-no-functions "contexture-rpc" (data))
+(declare-function contexture--plain "contexture-rpc" (value))
 (declare-function contexture-mention-mode "contexture-mention" (&optional arg))
 (declare-function contexture-live--push-and-wait "contexture-marks" ())
 (declare-function slime-autodoc-mode "ext:slime-autodoc" (&optional arg))
@@ -133,7 +135,8 @@ variables of SLIME and SLY differ only in the beginning of their names."
      :pid (its 'pid)
      :send (lambda (connection form package thread continuation)
              (funcall (its 'dispatch-event)
-                      (list :emacs-rex form package thread continuation)
+                      (list :emacs-rex form package thread
+                            (lambda (result) (funcall continuation (contexture-lisp--told result))))
                       connection))
      :package (lambda (connection)
                 (cl-progv (list (its 'dispatching-connection)) (list connection)
@@ -154,6 +157,14 @@ variables of SLIME and SLY differ only in the beginning of their names."
      :event-hook (its 'event-hooks)
      :close-hook (its 'net-process-close-hooks)
      slots)))
+
+(defun contexture-lisp--told (data)
+  "Return DATA, which a Lisp image told, without text properties and functions.
+Emacs could evaluate either as it shows them."
+  (require 'contexture-rpc)
+  (let ((data (contexture--plain data)))
+    (contexture--make-no-functions data)
+    data))
 
 (defun contexture-lisp--debugger-facts ()
   "Return the message, the type and the restarts of this debugger's error."
@@ -199,9 +210,11 @@ variables of SLIME and SLY differ only in the beginning of their names."
           (t (car lisps)))))
 
 (defun contexture-lisp--implementation (client connection)
-  "Return the name and version of the Lisp at CONNECTION of CLIENT."
-  (format "%s %s" (contexture-lisp--ask client 'type connection)
-          (contexture-lisp--ask client 'version connection)))
+  "Return the name and version of the Lisp at CONNECTION of CLIENT.
+The image tells them."
+  (contexture--visible
+   (substring-no-properties (format "%s %s" (contexture-lisp--ask client 'type connection)
+                                    (contexture-lisp--ask client 'version connection)))))
 
 ;;;; Calls
 

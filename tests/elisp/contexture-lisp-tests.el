@@ -36,6 +36,27 @@
     (contexture-test-user-error "SLY is not installed" (contexture-sly-mode 1))
     (should-not contexture-sly-mode)))
 
+(ert-deftest contexture-lisp-takes-only-plain-data-from-an-image ()
+  "Emacs would evaluate what an image says as it shows that, and call such lists."
+  (let* ((evil "contexture-lisp-tests-evil")
+         (client (contexture-lisp--new-client (intern evil) "Evil" "swank"))
+         (text (propertize "x" 'display '(when (error "ran") . "y")))
+         got)
+    (cl-letf (((symbol-function (intern (concat evil "-dispatch-event")))
+               (lambda (event _)
+                 (funcall (nth 4 event)
+                          (list :ok (list text (vector text) 'lambda (cons 'closure text))))))
+              ((symbol-function (intern (concat evil "-lisp-implementation-type")))
+               (lambda (_) (concat text "\nfile:\u202e")))
+              ((symbol-function (intern (concat evil "-lisp-implementation-version")))
+               (lambda (_) text)))
+      (contexture-lisp--ask client 'send nil '(x) "P" t (lambda (result) (setq got result)))
+      (should (equal-including-properties got '(:ok ("x" ["x"] "lambda" ("closure" . "x")))))
+      (let ((name (contexture-lisp--implementation client nil)))
+        (should-not (text-property-not-all 0 (length name) 'display nil name))
+        (should (string-search "file:" name))
+        (should-not (string-match-p "[\n\u202e]" name))))))
+
 ;; They come out of a macro, where checkdoc does not see them.
 (ert-deftest contexture-lisp-commands-of-both-clients-are-whole ()
   (let (findings)
