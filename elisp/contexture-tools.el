@@ -1289,7 +1289,8 @@ its text must not, or cannot, be changed."
     (cond ((or (string-prefix-p "../" inside) (file-name-absolute-p inside))
            (error "%s is outside of the project" file))
           ((cl-intersection (split-string inside "/") vc-directory-exclusion-list
-                            :test #'equal)
+                            ;; In some file systems, capitals are the same.
+                            :test (lambda (a b) (eq t (compare-strings a nil nil b nil nil t))))
            (error "%s belongs to version control" file)))
     true))
 
