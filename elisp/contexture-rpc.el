@@ -134,8 +134,18 @@ keeps the call and sends it later.  Return the call's id."
         (failure (or error #'contexture-show-error)))
     (contexture--call (contexture-current-connection)
                       method (contexture--with-request-key method params)
-                      (lambda (result) (contexture--later success result))
+                      (lambda (result)
+                        (contexture--later #'contexture--hand-answer method success result))
                       (lambda (problem) (contexture--later failure problem)))))
+
+(defun contexture--hand-answer (method function answer)
+  "Call FUNCTION with ANSWER, which a server gave to METHOD.
+If that is of a wrong type, say so."
+  (condition-case-unless-debug problem
+      (funcall function answer)
+    ((wrong-type-argument args-out-of-range)
+     (contexture--message "Contexture: the server's answer to %s is not as promised (%s)"
+                          (format "%s" method) (error-message-string problem)))))
 
 (cl-defun contexture--request-patiently (method params &key success error)
   "Call METHOD with PARAMS for a command, as `contexture-request-async' does.

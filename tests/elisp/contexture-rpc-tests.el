@@ -158,6 +158,21 @@ its watchers are told of."
       (contexture-request-async 'ping nil :success (lambda (_) (error "Oops")))
       (should (eq (contexture-request 'ping) :pong)))))
 
+(ert-deftest contexture-rpc-says-which-answer-is-of-a-wrong-type ()
+  (let ((debug-on-error nil))
+    (dolist (answer '(5 (1 . 2) ((:id 1)) "x" :y [1]))
+      (message "%S" answer)             ; else Emacs would count equal messages
+      (contexture-ert-with-handler (lambda (method _)
+                                     (pcase method
+                                       ('list-sets (list 'result answer))
+                                       ('ping '(result :pong))))
+        (contexture-test-message "answer to list-sets is not as promised (.*)"
+          (contexture-request-async
+           'list-sets nil
+           :success (lambda (sets) (mapc (lambda (it) (string-trim (plist-get it :name))) sets)
+                      (string-trim sets) (elt sets 9)))
+          (should (eq (contexture-request 'ping) :pong)))))))
+
 (ert-deftest contexture-rpc-works-with-jsonrpc-request ()
   "An answer that leaves the filter by a throw strands nothing after it."
   (contexture-test-with-server
