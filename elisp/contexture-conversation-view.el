@@ -598,7 +598,10 @@ The link is to a file, perhaps at a line, or to a web page."
              (goto-char (point-min))
              (forward-line (1- (cdr place)))))
           ((string-match-p "\\`\\(?:https?://\\|mailto:\\)" target)
-           (browse-url target))
+           ;; Of a mail, a link names only to whom: it could attach files to it.
+           (browse-url (if (string-prefix-p "mailto:" target)
+                           (substring target 0 (string-search "?" target))
+                         target)))
           (t (contexture--user-error "There is no file %s in %s" target
                                      (contexture--abbreviate default-directory))))))
 

@@ -327,6 +327,19 @@
           (should-error (contexture-conversation-markdown-tests--follow refused) :type 'user-error))
         (should (equal visited '("https://example.org/a")))))))
 
+(ert-deftest contexture-conversation-markdown-links-attach-nothing-to-mails ()
+  (dolist (more '("" "?attach=/etc/passwd" "?subject=a&body=%3C%23part%20filename=%22/etc/passwd%22%3E"
+                  "?"))
+    (let (visited)
+      (cl-letf (((symbol-function 'browse-url) (lambda (url &rest _) (push url visited))))
+        (contexture-conversation-markdown-tests--with-file
+            (format "[write](mailto:a@example.org%s)\n" more)
+          (goto-char (point-min))
+          (search-forward "write")
+          (goto-char (match-beginning 0))
+          (contexture-conversation-follow-link)
+          (should (equal visited '("mailto:a@example.org"))))))))
+
 (ert-deftest contexture-conversation-markdown-asks-no-other-machine-for-files ()
   (contexture-conversation-markdown-tests--with-file "nothing\n"
     (let ((default-directory "/ssh:nobody@host.invalid:/"))
