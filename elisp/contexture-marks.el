@@ -1217,11 +1217,23 @@ Return nil if that is not possible."
     (with-current-buffer (or (buffer-base-buffer buffer) buffer)
       (prog1 (when (and buffer-file-name
                         (member (plist-get (plist-get item :metadata) :filename)
-                                (contexture-live--names)))
+                                (contexture-live--names))
+                        (contexture-live--claimable-p item text))
                (contexture-live--claim manager item text bounds)
                t)
         (set-marker (car bounds) nil)
         (set-marker (cdr bounds) nil)))))
+
+(defun contexture-live--claimable-p (item text)
+  "Return non-nil if the place of ITEM is known here once TEXT was added to it.
+If ITEM has more lines than TEXT, it must have had a place here before, as
+must the items that became part of it."
+  (let ((lines (contexture-live--item-lines (plist-get item :metadata))))
+    (or (null lines)
+        (= (- (cdr lines) (car lines))
+           (cl-count ?\n (string-remove-suffix "\n" text)))
+        (cl-every #'contexture-live--overlay
+                  (cons (plist-get item :id) (plist-get item :absorbed))))))
 
 (defun contexture-live--claim (manager item text bounds)
   "Let ITEM of MANAGER follow the text between BOUNDS, which was TEXT.

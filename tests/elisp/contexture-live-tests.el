@@ -943,22 +943,28 @@ The last form of EDITS is what follows them."
       (contexture-live-tests--add 3 4)
       (goto-char (contexture--line-position 3))
       (insert "mine ")
-      (let ((mine (plist-get (contexture-live-tests--item) :tokens)))
-        (contexture-test-as-other-emacs other
-          (contexture-request 'subscribe '(:topics (:text-wanted)))
-          (contexture-request
-           'update-items
-           `(:items ((:id "ctx-1" :manager "a.txt"
-                      :content ,(apply #'concat (make-list 50 "theirs is longer\n"))
-                      :metadata (:unsaved t :modified t :start-line 3 :end-line 52))))))
-        (unwind-protect
-            (progn
-              (llm-ert-wait-for (> (nth 1 (gethash "a.txt" contexture--totals)) (* 10 mine)))
-              (llm-ert-wait-for
-                  (string-match-p (format "\\` ctx:1/%d\\'" mine)
-                                  (car (ensure-list (contexture--lighter)))))
-              (should (= (plist-get (contexture-live-tests--item) :tokens) mine)))
-          (contexture-test-as-other-emacs other (contexture-disconnect))))
+      (let* ((mine (plist-get (contexture-live-tests--item) :tokens))
+             (here (contexture-current-connection))
+             (fetch (symbol-function 'contexture-marks--fetch)))
+        ;; The other one has no buffers, and so no marks and no mode lines.
+        (cl-letf (((symbol-function 'contexture-marks--fetch)
+                   (lambda (&rest args)
+                     (when (eq contexture--connection here) (apply fetch args)))))
+          (contexture-test-as-other-emacs other
+            (contexture-request 'subscribe '(:topics (:text-wanted)))
+            (contexture-request
+             'update-items
+             `(:items ((:id "ctx-1" :manager "a.txt"
+                        :content ,(apply #'concat (make-list 50 "theirs is longer\n"))
+                        :metadata (:unsaved t :modified t :start-line 3 :end-line 52))))))
+          (unwind-protect
+              (progn
+                (llm-ert-wait-for (> (nth 1 (gethash "a.txt" contexture--totals)) (* 10 mine)))
+                (llm-ert-wait-for
+                    (string-match-p (format "\\` ctx:1/%d\\'" mine)
+                                    (car (ensure-list (contexture--lighter)))))
+                (should (= (plist-get (contexture-live-tests--item) :tokens) mine)))
+            (contexture-test-as-other-emacs other (contexture-disconnect)))))
       (contexture-test-settle)))))
 
 ;;;; What is shown

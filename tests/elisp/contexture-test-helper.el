@@ -100,6 +100,19 @@ RECEIVER is the connection or its process."
 (dolist (function '(contexture--filter contexture--drain contexture--hand-on-news))
   (advice-add function :around #'contexture-test--at-home))
 
+(defun contexture-test--later (later function &rest args)
+  "Have LATER call FUNCTION with ARGS, as the Emacs that asks for it now."
+  (let ((number contexture--emacs-number))
+    (funcall later
+             (lambda ()
+               (if (or (null contexture-test--away) (equal number contexture--emacs-number))
+                   (apply function args)
+                 (contexture-test--change-places)
+                 (unwind-protect (apply function args)
+                   (contexture-test--change-places)))))))
+
+(advice-add 'contexture--later :around #'contexture-test--later)
+
 (defmacro contexture-test-as-other-emacs (other &rest body)
   "Run BODY as an Emacs without buffers, with the connection in the variable OTHER.
 What this Emacs's own server tells it meanwhile, it handles as itself."
