@@ -359,7 +359,9 @@ NOW is the time, in Unix seconds."
                         (contexture-agents--short agent)
                         (- contexture-list--sent-width 1 (length age)))
                        " " age))
-              'help-echo (contexture--help (format "%s was sent this; it gets what changed since with its next prompt" agent))))
+              'help-echo (contexture--help
+                          (format "%s was sent this; what changed since goes with its next prompt"
+                                  agent))))
 
 (defun contexture-list--state-cell (item state face)
   "Return the cell for STATE of ITEM, in FACE, which may be nil.
