@@ -1296,7 +1296,7 @@ Emacs finds it."))))
     (if (or (null command) (contexture-doctor--failed-p))
         (funcall then nil)
       (contexture--probe-program
-       (append command '("doctor") (contexture-doctor--own-arguments))
+       (append command '("doctor" "--json") (contexture-doctor--own-arguments))
        ;; It runs what agents start, for at most 5 s.
        (+ contexture-doctor-timeout 5)
        (lambda (status output)
@@ -1319,13 +1319,7 @@ Emacs finds it."))))
 
 (defun contexture-doctor--judge-itself (status output)
   "Return findings from OUTPUT of `contexture doctor', which ended with STATUS."
-  (or (cl-loop for line in (split-string output "\n")
-               when (and (string-match "\\`\\(ok \\|BAD\\) \\(.*\\)" line)
-                         ;; A later check here looks more closely at the server.
-                         (not (string-match-p "\\`ok  .*server \\(?:is running\\|runs\\)"
-                                              line)))
-               collect (list (if (equal (match-string 1 line) "BAD") 'fail 'ok)
-                             (contexture-doctor--readable (match-string 2 line))))
+  (or (contexture-doctor--reported output)
       (when (eq status 'silent)
         (list (list 'warn (format "`contexture doctor' does not answer within %s s"
                                   (+ contexture-doctor-timeout 5))
@@ -1335,6 +1329,20 @@ Emacs finds it."))))
                   "Check contexture-server-args."
                   (cons "Customize contexture-server-args"
                         (lambda () (customize-variable 'contexture-server-args)))))))
+
+(defun contexture-doctor--reported (output)
+  "Return findings from OUTPUT, a report in JSON, or nil if it is none."
+  (let* ((json-object-type 'plist)
+         (json-array-type 'list)
+         (json-false nil)
+         (report (ignore-errors (json-read-from-string output)))
+         (server (plist-get report :server)))
+    (mapcar (lambda (finding)
+              (list (if (plist-get finding :ok) 'ok 'fail)
+                    (contexture-doctor--readable (plist-get finding :text))))
+            (append (plist-get report :findings)
+                    ;; A later check here looks more closely at a server that is well.
+                    (and server (not (plist-get server :ok)) (list server))))))
 
 (defun contexture-doctor--readable (text)
   "Return TEXT from the program with its sizes and file names made readable."

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::backup::own;
 use super::greeting::{Unanswered, checked, of_process};
 use super::host::Setup;
@@ -26,6 +28,23 @@ pub(super) struct Doctor {
     /// Repair the state as far as possible; copies of the original files are kept
     #[arg(long)]
     repair: bool,
+    /// Report as JSON: {"findings": [{"ok": BOOLEAN, "text": STRING}, …], "server": FINDING or null}
+    #[arg(long)]
+    json: bool,
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+struct DoctorReport {
+    findings: Vec<FindingInJson>,
+    /// The running server, or the process that has the folder without being one.
+    server: Option<FindingInJson>,
+}
+
+#[derive(Serialize)]
+struct FindingInJson {
+    ok: bool,
+    text: String,
 }
 
 /// Heading of the settings. Clients give the server models, and a context its own room.
@@ -37,37 +56,55 @@ const DATABASE: &str = "contexture.db";
 
 /// A line of the report: either something that is in order, or a problem with its remedy.
 type DoctorFinding = Result<String, String>;
+/// What was found, and what was found of the server that runs, if any.
+type Found = (Vec<DoctorFinding>, Option<DoctorFinding>);
 
 impl Doctor {
     pub(super) fn run(self, common: &Common) -> anyhow::Result<bool> {
-        let mut report = format!("contexture {}\n", env!("CARGO_PKG_VERSION"));
         let setup = match common.setup() {
             Ok(setup) => setup,
             Err(error) => {
-                report.push_str(&line(&Err(format!("configuration: {error:#}"))));
-                say(&visible_lines(&report))?;
-                return Ok(false);
+                let wrong = vec![Err(format!("configuration: {error:#}"))];
+                return self.tell(&(wrong, None), "");
             }
         };
-        let mut findings = findings(&setup);
+        let mut found = findings(&setup);
         if let Some(folder) = setup.state.as_ref().filter(|_| self.repair) {
             match repair(folder) {
-                Ok(steps) => findings = [steps, self::findings(&setup)].concat(),
-                Err(error) => findings.push(Err(format!("the state was not repaired: {error:#}"))),
+                Ok(steps) => {
+                    found = findings(&setup);
+                    found.0.splice(..0, steps);
+                }
+                Err(error) => found.0.push(Err(format!("the state was not repaired: {error:#}"))),
             }
         }
-        findings.extend(agents(&setup));
-        findings.iter().for_each(|finding| report.push_str(&line(finding)));
-        report.push_str(SETTINGS);
+        found.0.extend(agents(&setup));
+        let mut settings = SETTINGS.to_owned();
         for setting in &setup.config.explained {
-            let _ = writeln!(report, "  {} = {} ({})", setting.name, setting.value, setting.source);
+            let _ =
+                writeln!(settings, "  {} = {} ({})", setting.name, setting.value, setting.source);
         }
-        say(&visible_lines(&report))?;
-        Ok(findings.iter().all(Result::is_ok))
+        self.tell(&found, &settings)
+    }
+
+    /// Says what was found, in words or as JSON. Returns whether all is in order.
+    fn tell(&self, (findings, server): &Found, settings: &str) -> anyhow::Result<bool> {
+        let is_well = findings.iter().chain(server).all(Result::is_ok);
+        let said = if self.json {
+            let findings = findings.iter().map(in_json).collect();
+            let report = DoctorReport { findings, server: server.as_ref().map(in_json) };
+            format!("{}\n", serde_json::to_string(&report)?)
+        } else {
+            let lines: String = findings.iter().chain(server).map(line).collect();
+            let version = env!("CARGO_PKG_VERSION");
+            visible_lines(&format!("contexture {version}\n{lines}{settings}")).into_owned()
+        };
+        say(&said)?;
+        Ok(is_well)
     }
 }
 
-fn findings(setup: &Setup) -> Vec<DoctorFinding> {
+fn findings(setup: &Setup) -> Found {
     let mut findings = vec![counter(setup), runtime_folder(setup)];
     findings.extend(setup.config.embeddings.as_ref().map(embeddings));
     let hub = setup.config.hub.as_ref();
@@ -76,11 +113,14 @@ fn findings(setup: &Setup) -> Vec<DoctorFinding> {
         Ok(format!("projects can be shared on the hub at {hub}"))
     }));
     findings.extend(setup.config.providers.iter().map(provider));
+    let mut server = None;
     if let Some(folder) = &setup.state {
-        findings.extend(state(folder));
+        let (of_state, running) = state(folder);
+        findings.extend(of_state);
         findings.extend(trusted(folder));
+        server = running;
     }
-    findings
+    (findings, server)
 }
 
 /// Checks the agents by running the commands that they are configured to start.
@@ -135,24 +175,25 @@ fn runtime_folder(setup: &Setup) -> DoctorFinding {
     Ok(format!("sockets are created in {}", visible_path(folder)))
 }
 
-fn state(folder: &Path) -> Vec<DoctorFinding> {
+fn state(folder: &Path) -> Found {
     if !folder.exists() {
-        return vec![state_to_be(folder)];
+        return (vec![state_to_be(folder)], None);
     }
     let mut findings = vec![Ok(format!("the state is kept in {}", visible_path(folder)))];
-    match Owned::take(folder) {
+    let server = match Owned::take(folder) {
         Ok(_owned) => {
             findings.extend(database(folder));
-            findings.extend(kept_beside(folder));
             findings.push(Ok("no server is running".to_owned()));
+            None
         }
-        Err(FolderError::Taken { owner, .. }) => {
-            findings.push(running(&owner));
-            findings.extend(kept_beside(folder));
+        Err(FolderError::Taken { owner, .. }) => Some(running(&owner)),
+        Err(error) => {
+            let wrong = Err(format!("{error}; choose another folder with --state DIR"));
+            return (vec![wrong], None);
         }
-        Err(error) => return vec![Err(format!("{error}; choose another folder with --state DIR"))],
-    }
-    findings
+    };
+    findings.extend(kept_beside(folder));
+    (findings, server)
 }
 
 /// Returns a finding for each project in the list of trusted projects. If the list cannot be read,
@@ -296,6 +337,11 @@ fn running(owner: &Owner) -> DoctorFinding {
             Err(format!("the server{process} does not answer on {}; {end}", visible_path(path)))
         }
     }
+}
+
+fn in_json(finding: &DoctorFinding) -> FindingInJson {
+    let (Ok(text) | Err(text)) = finding;
+    FindingInJson { ok: finding.is_ok(), text: visible_lines(text).into_owned() }
 }
 
 fn line(finding: &DoctorFinding) -> String {

@@ -461,8 +461,10 @@
   (let ((home (directory-file-name (expand-file-name "~/"))))
     (should
      (equal (contexture-doctor--judge-itself
-             0 (format "ok  the state is kept in %s/state\nok  all 2 backups take 3200000 bytes\n\
-BAD (%s/a b) is 0 bytes\nsettings of the server:\n  max-file-bytes = 10 (default)\n" home home))
+             0 (format "{\"findings\":[{\"ok\":true,\"text\":\"the state is kept in %s/state\"},\
+{\"ok\":true,\"text\":\"all 2 backups take 3200000 bytes\"},\
+{\"ok\":false,\"text\":\"(%s/a b) is 0 bytes\"}],\
+\"server\":{\"ok\":true,\"text\":\"a server is running\"}}\n" home home))
             '((ok "the state is kept in ~/state") (ok "all 2 backups take 3.2 MB")
               (fail "(~/a b) is 0 B"))))))
 

@@ -187,6 +187,15 @@ fn the_doctor_finds_a_sound_set_up() {
     let server = home.listening(&[]);
     let report = home.succeed(&["doctor"]);
     assert!(report.contains(&format!("process {}", server.process.pid())), "{report}");
+    // As JSON, the same is told, and the server apart.
+    let json: serde_json::Value =
+        serde_json::from_str(&home.succeed(&["doctor", "--json"])).unwrap();
+    let line = |finding: &serde_json::Value| {
+        let mark = if finding["ok"] == true { "ok " } else { "BAD" };
+        format!("{mark} {}\n", finding["text"].as_str().unwrap())
+    };
+    let lines: String = json["findings"].as_array().unwrap().iter().map(line).collect();
+    assert!(report.contains(&(lines + &line(&json["server"]))), "{json}");
 }
 
 #[test]
