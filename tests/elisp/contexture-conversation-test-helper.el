@@ -123,6 +123,13 @@ Emacs would do that itself, where it redisplays."
   (set-window-start
    nil (contexture-conversation--approval-from (car contexture-conversation--approvals))))
 
+(defun contexture-conversation-test-read-approval ()
+  "Read the request in the buffer that shows all of it, to its end."
+  (with-current-buffer contexture-conversation-approval-buffer
+    (while (< contexture--shown (point-max))
+      (set-window-start nil contexture--shown)
+      (run-hooks 'pre-command-hook))))
+
 (defun contexture-conversation-test-wait ()
   "Wait until no turn is being answered and nothing is on its way."
   (llm-ert-wait-for (not (contexture-conversation--busy-p)))

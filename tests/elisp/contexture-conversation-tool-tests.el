@@ -249,10 +249,7 @@
       (should (< contexture--shown (point-max))))
     (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
       (should-error (contexture-conversation-approve 'once) :type 'user-error))
-    (with-current-buffer contexture-conversation-approval-buffer
-      (while (< contexture--shown (point-max))
-        (set-window-start nil contexture--shown)
-        (run-hooks 'pre-command-hook)))
+    (contexture-conversation-test-read-approval)
     (contexture-conversation-approve 'once)
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation-tool-tests--contents) (list (make-string 5000 ?x))))))

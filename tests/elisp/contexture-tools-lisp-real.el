@@ -211,6 +211,10 @@
 (defun contexture-tools-lisp-real-decide (decision)
   "Decide on the next question, as DECISION says."
   (contexture-conversation-test-await-request)
+  ;; The window of a batch is low.
+  (save-window-excursion
+    (contexture-conversation-view-approval)
+    (contexture-conversation-test-read-approval))
   (contexture-conversation-approve decision)
   (llm-ert-wait-for (null contexture-conversation--approvals)))
 
