@@ -23,7 +23,7 @@ use super::place::StoreFiles;
 use crate::visible::visible_path;
 
 /// Statements that create the tables of an empty database.
-const SCHEMA: &str = include_str!("../schema.sql");
+pub(super) const SCHEMA: &str = include_str!("../schema.sql");
 /// Number of the format that [`SCHEMA`] describes. A database of another format is refused, so
 /// each change of the schema needs another number. It is stored as `user_version`, which is 0 in a
 /// new database.

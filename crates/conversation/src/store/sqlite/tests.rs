@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::open::FORMAT;
+use super::open::{FORMAT, SCHEMA};
 use super::*;
 use crate::context::change::ContextSettings;
 use crate::context::item::{Kind, Metadata};
@@ -374,4 +374,14 @@ fn what_a_schema_says_is_not_run() {
         commit(&mut store);
         assert_eq!(held(&mut store), (2, 3, 2), "{sql}");
     }
+}
+
+/// A schema under the number of another one would be opened, and fail at some later time.
+#[test]
+fn each_schema_has_a_number_of_its_own() {
+    let code = SCHEMA.lines().filter_map(|line| line.split("--").next());
+    let words: Vec<&str> = code.flat_map(str::split_whitespace).collect();
+    let hash = blake3::hash(words.join(" ").as_bytes()).to_hex();
+    let known = (16, "591ecfae03794e9e");
+    assert_eq!((FORMAT, &hash[..16]), known, "raise FORMAT, and put both here");
 }
