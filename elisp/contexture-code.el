@@ -1296,15 +1296,25 @@ Signal an error if the lines of one of them were edited."
     (when (> count 0)
       (run-hook-with-args 'contexture-review-accepted-functions place))))
 
-(defun contexture-review-accept ()
+(defun contexture-review--check-asked (asked parts)
+  "Signal an error unless ASKED, if non-nil, are PARTS of a proposed change.
+The change may end, and another one come, while the user is asked."
+  (unless (or (null asked)
+              (and (= (length asked) (length parts)) (cl-every #'eq asked parts)))
+    (user-error "Another change is proposed by now; read it, then decide")))
+
+(defun contexture-review-accept (&optional asked)
   "Make the change that is proposed at point, or what is left of it.
-Ask first if some of its new lines have not been shown."
+Ask first if some of its new lines have not been shown.
+ASKED are the parts about which the user was asked, or nil."
   (interactive
-   (let ((review (progn (barf-if-buffer-read-only) (contexture-review--here))))
-     (contexture-review--part review)
-     (ignore (contexture-review--check-seen (contexture-review--parts review)))))
+   (let* ((review (progn (barf-if-buffer-read-only) (contexture-review--here)))
+          (parts (and (contexture-review--part review) (contexture-review--parts review))))
+     (contexture-review--check-seen parts)
+     (list (copy-sequence parts))))
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
+    (contexture-review--check-asked asked parts)
     (contexture-review--apply parts)
     (contexture-review--finish
      review (+ (length parts) (contexture-review--accepted review)))))
@@ -1324,14 +1334,18 @@ Stop it if it is still coming."
       (contexture--message "Rejected the change")
       (contexture-review--tell review))))
 
-(defun contexture-review-accept-part ()
+(defun contexture-review-accept-part (&optional asked)
   "Make the part of the proposed change at point, or the next one.
-Ask first if some of its new lines have not been shown."
+Ask first if some of its new lines have not been shown.
+ASKED is a list of the part about which the user was asked, or nil."
   (interactive
-   (let ((review (progn (barf-if-buffer-read-only) (contexture-review--here))))
-     (ignore (contexture-review--check-seen (list (contexture-review--part review))))))
+   (let ((parts (list (contexture-review--part
+                       (progn (barf-if-buffer-read-only) (contexture-review--here))))))
+     (contexture-review--check-seen parts)
+     (list parts)))
   (let* ((review (contexture-review--here))
          (part (contexture-review--part review)))
+    (contexture-review--check-asked asked (list part))
     (contexture-review--apply (list part))
     (cl-incf (contexture-review--accepted review))
     (contexture-review--drop review part)))

@@ -676,14 +676,18 @@ Signal an error if there is none."
       (car contexture-conversation--approvals)
       (user-error "No request is waiting for your decision")))
 
-(defun contexture-conversation-approve (decision)
+(defun contexture-conversation-approve (decision &optional approval)
   "Decide on the model's request at point, or else on the oldest one.
 DECISION is `once', `always' (allow this tool in this conversation from now
-on), or `refuse'.  Interactively, take it from the button at point, or ask."
+on), or `refuse'.  Interactively, take it from the button at point, or ask.
+APPROVAL is the request that the user was asked about."
   (interactive
-   (list (or (get-text-property (point) 'contexture-decision)
-             (contexture-conversation--read-decision (contexture-conversation--approval-here)))))
-  (contexture-conversation--rule (contexture-conversation--approval-here) decision))
+   ;; Another request may be the oldest one when the user has answered.
+   (let ((approval (contexture-conversation--approval-here)))
+     (list (or (get-text-property (point) 'contexture-decision)
+               (contexture-conversation--read-decision approval))
+           approval)))
+  (contexture-conversation--rule (or approval (contexture-conversation--approval-here)) decision))
 
 (defun contexture-conversation--read-decision (approval)
   "Ask the user to decide on APPROVAL; return `once', `always' or `refuse'."

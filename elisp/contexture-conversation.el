@@ -1017,6 +1017,7 @@ See Info node `(contexture)Asking'.
               fontification-functions (list #'contexture-conversation--draw-seen)
               word-wrap t
               truncate-lines nil
+              truncate-partial-width-windows nil
               scroll-conservatively 101
               bidi-paragraph-direction 'left-to-right
               bidi-inhibit-bpa t

@@ -954,6 +954,7 @@ TEMPLATES are the files of its templates."
   (let ((prompt (format "%s has its own texts, which determine what a model is told.  \
 Trust them? " (contexture--visible (contexture--abbreviate project))))
         answer)
+    (unless executing-kbd-macro (discard-input)) ; what was typed before is no answer
     (save-window-excursion
       (while (eq ?s (setq answer (car (read-multiple-choice
                                        prompt '((?y "yes") (?n "no")
@@ -978,7 +979,12 @@ Trust them? " (contexture--visible (contexture--abbreviate project))))
           (goto-char (+ (point)
                         (cadr (let ((coding-system-for-read 'utf-8-unix)) ; as the server reads it
                                 (contexture--insert-file file contexture-trust--longest)))))
-          (unless (bolp) (insert "\n")))
+          (unless (bolp) (insert "\n"))
+          (let ((size (file-attribute-size (file-attributes file))))
+            (when (> size contexture-trust--longest)
+              (insert (propertize (format "%d of %d bytes are not shown; visit the file.\n"
+                                          (- size contexture-trust--longest) size)
+                                  'face 'warning)))))
         (insert "\n"))
       (contexture--show-hidden)
       (goto-char (point-min))

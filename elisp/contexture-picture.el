@@ -85,7 +85,7 @@ It is kept in a file of its own."
   "Name the file of URL, which is dropped, in the question.
 For a file that is no picture, do what Emacs does elsewhere, with
 ACTION."
-  (let ((file (contexture--outside-file (dnd-get-local-file-name url t))))
+  (let ((file (contexture--outside-file (dnd-get-local-file-name url))))
     (if (not (and file (contexture-sources--picture-p file) (file-regular-p file)))
         (dnd-open-local-file url action)
       (contexture-picture--name file)

@@ -91,7 +91,7 @@ No event tells that an agent was killed, and ages grow by themselves.")
 
 (defconst contexture-sessions--fields
   '("session" "id" "project" "tokens" "updated" "agent" "agent-session" "folder"
-    "branch" "machine" "last-words" "part-of" "state" "since")
+    "branch" "machine" "last-words" "part-of" "state" "since" "told")
   "Members of sessions that the list shows.")
 
 ;;; The sessions

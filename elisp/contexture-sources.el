@@ -1506,28 +1506,32 @@ because a server of a language, or a table of tags, names it."
   (require 'find-func)
   (let ((find-function-C-source-directory
          (or find-function-C-source-directory "/nonexistent"))
-        ;; The user asked for no file, so that its repository runs nothing.
-        (vc-handled-backends nil))
+        ;; The user asked for no file: its repository runs nothing, and it chooses no mode.
+        (vc-handled-backends nil)
+        (enable-local-variables nil)
+        (magic-mode-alist nil))
     (condition-case nil
         (let* ((location (xref-item-location item))
                (file (xref-location-group location)))
           (and (or (xref-elisp-location-p location) ; Emacs itself names the file
                    (xref-buffer-location-p location)
-                   (contexture-symbol--here-p file))
+                   (let ((here (contexture-symbol--here-p file)))
+                     (if (stringp here) (contexture--visit-quietly here) here)))
                (xref-location-marker location)))
       (error nil))))
 
 (defun contexture-symbol--here-p (file)
   "Return non-nil if FILE, from outside, is open, or on this buffer's machine.
-It is not if a file-name handler would take it there."
+It is not if a file-name handler would take it there.  Return the name of a
+local file that is not open."
   (let ((machine (and (contexture--remote-p default-directory)
                       (file-remote-p default-directory)))
         (name (contexture--inertly (expand-file-name file))))
     (or (contexture--visited-buffer name)
         (if (and machine (string-prefix-p machine name))
-            (contexture--outside-file (substring name (length machine)) "/")
+            (and (contexture--outside-file (substring name (length machine)) "/") t)
           (when-let* ((file (contexture--outside-file name "/")))
-            (file-regular-p file))))))
+            (and (file-regular-p file) file))))))
 
 (defconst contexture-symbol--most-indexed 100000
   "Maximum size, in characters, of a buffer of which imenu makes an index.
@@ -1670,7 +1674,7 @@ meanwhile, and quitting ends the search."
          (lines nil)
          (process (make-process
                    :name "contexture grep" :noquery t :connection-type 'pipe
-                   :command (list "xargs" "-0" "grep" "-snHIF" "--null" "-e" name)
+                   :command (list "xargs" "-0" "grep" "-snHIF" "-D" "skip" "--null" "-e" name)
                    :filter (lambda (_ text)
                              (let ((parts (split-string (concat unread text) "\n")))
                                (setq unread (car (last parts))

@@ -1016,6 +1016,20 @@ PART is the only part of the change."
          #'contexture-review-scroll-down
          (lambda () (string-match-p "\\`\n?new 1\n" (overlay-get part 'after-string))))))))
 
+(ert-deftest contexture-review-accepts-only-what-the-question-was-about ()
+  (contexture-conversation-code-tests--long 60 60
+    (goto-char (point-min))
+    (set-window-start nil (point-min))
+    (let ((before (buffer-string)))
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_)
+                   ;; Another change is proposed in the place of the first.
+                   (setf (contexture-review--parts review) (list (copy-overlay part)))
+                   t)))
+        (dolist (command '(contexture-review-accept contexture-review-accept-part))
+          (should-error (call-interactively command) :type 'user-error)))
+      (should (equal before (buffer-string))))))
+
 (ert-deftest contexture-review-accepts-unseen-lines-only-after-a-question ()
   (contexture-conversation-code-tests--long 60 60
     (goto-char (point-min))

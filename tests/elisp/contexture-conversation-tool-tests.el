@@ -224,6 +224,28 @@
     (contexture-conversation-test-wait)
     (should (equal (contexture-conversation-tool-tests--contents) '("two")))))
 
+(ert-deftest contexture-conversation-tool-decisions-are-on-the-request-that-was-asked-about ()
+  (contexture-conversation-tool-tests--with
+      '(("One." (call "add_text" "{\"content\": \"one\"}"))
+        ("Two." (call "add_text" "{\"content\": \"two\"}"))
+        ("Done."))
+    (contexture-conversation-tool-tests--ask "Note both")
+    (should-not truncate-partial-width-windows)
+    (goto-char (point-max))
+    ;; Somebody else refuses the request while the question stands; another one comes.
+    (cl-letf* ((first (car contexture-conversation--approvals))
+               ((symbol-function 'read-char-choice)
+                (lambda (&rest _)
+                  (contexture-conversation--rule first 'refuse)
+                  (llm-ert-wait-for
+                      (and contexture-conversation--approvals
+                           (not (memq first contexture-conversation--approvals))))
+                  ?y)))
+      (should-error (call-interactively #'contexture-conversation-approve) :type 'user-error))
+    (contexture-conversation-refuse)
+    (contexture-conversation-test-wait)
+    (should-not (contexture-conversation-tool-tests--contents))))
+
 (ert-deftest contexture-conversation-tool-wanting-much-shows-the-beginning ()
   (contexture-conversation-tool-tests--with
       `(("Long." (call "add_text" ,(format "{\"content\": %s}"

@@ -1178,6 +1178,25 @@ Each is (NAME . PRIMITIVES).")
        (should (> gone 100))
        (should (equal contexture-outside-tests--caught nil))))))
 
+(ert-deftest contexture-outside-definitions-choose-no-modes ()
+  "A file in which a definition is looked for runs no function that it names."
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (contexture-test-file "lib.py" "# -*- mode: contexture-outside-tests-evil; mode: python -*-"
+                           "def wanted():" "    pass" "# Local Variables:"
+                           "# mode: contexture-outside-tests-evil" "# End:")
+     (let ((ran 0) (enable-local-variables :safe))
+       (cl-letf (((symbol-function 'contexture-outside-tests-evil-mode)
+                  (lambda (&rest _) (interactive) (cl-incf ran))))
+         (dolist (name (list "lib.py" (expand-file-name "lib.py")))
+           (let ((marker (contexture-symbol--marker
+                          (xref-make "wanted" (xref-make-file-location
+                                               (expand-file-name name) 2 0)))))
+             (should (= 2 (with-current-buffer (marker-buffer marker)
+                            (line-number-at-pos marker))))
+             (kill-buffer (marker-buffer marker))))
+         (should (= 0 ran)))))))
+
 (ert-deftest contexture-outside-files-visited-unasked-choose-no-modes-for-their-parts ()
   "Nor does drawing one start a program or look at a file that it names."
   (contexture-outside-tests--in-project

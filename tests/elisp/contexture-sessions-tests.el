@@ -182,6 +182,15 @@ PROCESS is the number of the agent's process."
   (append plist (list :id "ses-1" :agent "claude" :agent-session "a-1"
                       :project (expand-file-name default-directory))))
 
+(ert-deftest contexture-sessions-asks-for-all-that-it-reads ()
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name "elisp/contexture-sessions.el" contexture-test-root))
+    (let ((read 0))
+      (while (re-search-forward "(plist-get session :\\([a-z-]+\\))" nil t)
+        (cl-incf read)
+        (should (member (match-string 1) contexture-sessions--fields)))
+      (should (> read 20)))))
+
 (ert-deftest contexture-sessions-starts-an-agent-without-a-shell ()
   (contexture-test-in-directory
    (lambda ()

@@ -63,6 +63,17 @@ ANSWERS, a form, are the keys that are pressed in turn."
     (should-not (contexture-trust-test-projects))
     (should-not keys)))
 
+(ert-deftest contexture-trust-says-what-it-does-not-show ()
+  (contexture-test-in-directory
+   (lambda ()
+     (dolist (left '(0 7))
+       (contexture-test-file "long" (make-string (+ contexture-trust--longest left -1) ?x))
+       (contexture-trust--show (list (expand-file-name "long")))
+       (should (eq (/= left 0)
+                   (not (null (string-search
+                               "bytes are not shown"
+                               (with-current-buffer contexture-trust-buffer (buffer-string)))))))))))
+
 (ert-deftest contexture-trust-that-is-refused-leaves-the-users-templates ()
   (contexture-trust-test-with (list ?n)
     (contexture-conversation-switch-notes "goal-oriented")
