@@ -1,4 +1,4 @@
-;;; bench-remote.el --- How long Emacs is busy with a project behind SSH  -*- lexical-binding: t; -*-
+;;; bench-remote.el --- How long Emacs is busy with a project behind SSH  -*- lexical-binding: t; no-byte-compile: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
