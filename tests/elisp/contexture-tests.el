@@ -436,11 +436,18 @@
   (contexture-test-in-directory
    (lambda ()
      (let ((stuck (expand-file-name "stuck"))
+           (slow (contexture-test-file "bin/grep" "#!/bin/sh" "exec sleep 9"))
            said)
        (call-process "mkfifo" nil nil nil stuck)
+       ;; What is no regular file is not read at all.
+       (should-not (with-timeout (9 'ended) (contexture-symbol--grep "total" (list stuck))))
+       (set-file-modes slow #o700)
        (cl-letf (((symbol-function 'message)
                   (lambda (format &rest args)
-                    (when format (push (apply #'format format args) said)))))
+                    (when format (push (apply #'format format args) said))))
+                 (process-environment
+                  (cons (format "PATH=%s:%s" (expand-file-name "bin") (getenv "PATH"))
+                        process-environment)))
          ;; The time-out comes from a timer: Emacs runs it while grep waits.
          (should (eq 'ended (with-timeout (0.3 'ended)
                               (contexture-symbol--grep "total" (list stuck))))))
