@@ -63,7 +63,7 @@
 
 (require 'cl-lib)
 (require 'contexture-generated)
-(eval-when-compile (require 'subr-x))
+(require 'subr-x)                       ; its functions are also passed on
 
 (declare-function project-root "project" (project))
 (defvar Info-additional-directory-list)

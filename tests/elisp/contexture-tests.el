@@ -456,6 +456,15 @@
                                  (string-prefix-p "contexture grep" (process-name process)))
                                (process-list)))))))
 
+(ert-deftest contexture-functions-are-there-in-a-fresh-emacs ()
+  "What the package passes on as a function is loaded, not only known when it is compiled."
+  (let ((names '(string-blank-p string-empty-p string-trim string-join string-remove-prefix)))
+    (should (equal 0 (call-process
+                      (expand-file-name invocation-name invocation-directory) nil nil nil
+                      "-Q" "--batch" "-L" (file-name-directory (locate-library "contexture"))
+                      "-l" "contexture" "--eval"
+                      (format "(kill-emacs (if (seq-every-p #'fboundp '%S) 0 1))" names))))))
+
 (ert-deftest contexture-add-symbol-offers-the-one-at-point ()
   (contexture-tests--with-elisp
     (goto-char (point-max))
