@@ -31,7 +31,6 @@ pub(super) type Signals = HashMap<(String, String), Signal>;
 
 names! {
     /// What the agent of a session is doing.
-    #[derive(schemars::JsonSchema)]
     SessionState {
         /// A model is answering, or a tool is running.
         Working => "working",

@@ -15,7 +15,6 @@ use crate::wire::message::WireError;
 
 names! {
     /// A kind of error whose data consists of the kind alone.
-    #[derive(schemars::JsonSchema)]
     PlainKind {
         /// Another manager has since saved or dropped the set that `undo` or `redo` would change.
         SetChanged => "set-changed",

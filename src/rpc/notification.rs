@@ -12,7 +12,6 @@ use crate::value::Value;
 
 names! {
     /// A topic that a client can subscribe to.
-    #[derive(schemars::JsonSchema)]
     Topic {
         /// A manager's items or settings changed.
         ContextChanged => "context-changed",

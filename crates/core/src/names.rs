@@ -6,12 +6,14 @@
 #[macro_export]
 macro_rules! names {
     ($(#[$attribute:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[derive(serde::Serialize, serde::Deserialize)]
-        $(#[$attribute])*
-        #[serde(rename_all = "kebab-case")]
-        #[allow(unreachable_pub, reason = "some names are only for the crate")]
-        pub enum $name { $($(#[$vdoc])* $variant,)* }
+        $crate::with_schema! {
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+            #[derive(serde::Serialize, serde::Deserialize)]
+            $(#[$attribute])*
+            #[serde(rename_all = "kebab-case")]
+            #[allow(unreachable_pub, reason = "some names are only for the crate")]
+            pub enum $name { $($(#[$vdoc])* $variant,)* }
+        }
 
         #[allow(unreachable_pub, dead_code, reason = "some names are only for the crate")]
         impl $name {
@@ -37,3 +39,20 @@ macro_rules! names {
     };
 }
 pub use names;
+
+/// Gives a type a schema, if this crate has the feature `schema`. The crate that calls it has
+/// `schemars` then.
+#[cfg(feature = "schema")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_schema {
+    ($($type:tt)*) => { #[derive(schemars::JsonSchema)] $($type)* };
+}
+
+/// Leaves a type as it is, without the feature `schema`.
+#[cfg(not(feature = "schema"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! with_schema {
+    ($($type:tt)*) => { $($type)* };
+}

@@ -177,7 +177,6 @@ impl EventSink for ChatProgress {
 
 names! {
     /// The kind of an event in a chat.
-    #[derive(schemars::JsonSchema)]
     ProgressKind {
         /// A step of the turn, as a phrase to read.
         Status => "status",

@@ -29,7 +29,6 @@ const DEFAULT_TOOL_SECONDS: u64 = 60;
 
 names! {
     /// The effect of calls of a client's tool.
-    #[derive(schemars::JsonSchema)]
     #[schemars(rename = "ToolEffect")]
     Effect {
         /// Calls only read, and need no approval.

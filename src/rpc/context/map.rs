@@ -54,7 +54,6 @@ struct Buffer {
 
 names! {
     /// The form of a map.
-    #[derive(schemars::JsonSchema)]
     MapFormat {
         /// A text for a model.
         Text => "text",
@@ -65,7 +64,6 @@ names! {
 
 names! {
     /// How much a map knows of a file.
-    #[derive(schemars::JsonSchema)]
     KnownPart {
         /// Everything.
         Whole => "whole",

@@ -11,7 +11,6 @@ use crate::names::names;
 
 names! {
     /// The user's decision about a tool call.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Decision {
         /// Allow this call.
         Once => "once",

@@ -16,7 +16,7 @@ use crate::value::Value;
 
 names! {
     /// The outcome of reading an item from its file again.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RefreshOutcome"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "RefreshOutcome"))]
     Outcome {
         /// The file has the same text in the same place, or the item has no file.
         Unchanged => "unchanged",

@@ -13,7 +13,6 @@ use crate::names::names;
 
 names! {
     /// A layer, named after what its items belong to.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Layer {
         /// Nothing in particular: the items are sent from everywhere.
         Everywhere => "everywhere",

@@ -42,7 +42,7 @@ use crate::names::names;
 
 names! {
     /// The way in which a live item was found again in its file.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ItemFound"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ItemFound"))]
     Found {
         /// The same text on the same lines.
         Exact => "exact",

@@ -9,7 +9,6 @@ pub const MAX_NAMED_SKIPS: usize = 100;
 
 names! {
     /// Reason why an entry of a tree was left out.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     SkipReason {
         /// An ignore file excludes the entry.
         Ignored => "ignored",

@@ -36,7 +36,7 @@ pub struct Trusted {
 
 names! {
     /// Current state of a trusted project.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ProjectStanding"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ProjectStanding"))]
     Standing {
         /// The same project is at its place.
         Same => "same",

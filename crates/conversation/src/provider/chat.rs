@@ -174,7 +174,6 @@ impl Stop {
 
 names! {
     /// How much a model reasons before it answers.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Effort {
         /// Not at all, or as little as the model can.
         Off => "off",

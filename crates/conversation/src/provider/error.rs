@@ -9,7 +9,6 @@ use crate::names::names;
 names! {
     /// The kind of failure of a request to a provider.
     #[cfg_attr(not(feature = "program"), non_exhaustive)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     ErrorKind {
         /// The configuration is incomplete.
         Unconfigured => "unconfigured",

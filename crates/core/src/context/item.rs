@@ -37,7 +37,7 @@ pub struct Item {
 
 names! {
     /// The type of an item.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ItemKind"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ItemKind"))]
     Kind {
         /// Source code.
         Code => "code",
@@ -56,7 +56,7 @@ names! {
 
 names! {
     /// What the text of an item was taken from.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ItemOrigin"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ItemOrigin"))]
     Origin {
         /// A marked region.
         Region => "region",
@@ -95,7 +95,7 @@ names! {
 
 names! {
     /// The state of an item compared with its file.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ItemState"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ItemState"))]
     State {
         /// The item has the current text of its file, or came from no file.
         Fresh => "fresh",

@@ -7,7 +7,6 @@ use crate::names::names;
 
 names! {
     /// A kind of picture, as the first bytes of the file tell it.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     PictureKind {
         /// PNG.
         Png => "png",

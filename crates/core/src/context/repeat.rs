@@ -10,7 +10,7 @@ use crate::names::names;
 
 names! {
     /// Relation of an added item to the items that were there before.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ItemRepeat"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ItemRepeat"))]
     Repeat {
         /// The item was there already; it is the last item now.
         Same => "same",

@@ -40,7 +40,6 @@ impl Default for NotesSettings {
 
 names! {
     /// The outcome of note-taking for a turn.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     NotesStatus {
         /// The notes replace the older history.
         Managed => "managed",
@@ -55,7 +54,6 @@ names! {
 
 names! {
     /// The steps of note-taking that can fail, in order.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     NotesStep {
         /// Reading the conversation.
         History => "history",

@@ -10,7 +10,6 @@ use crate::visible::visible;
 names! {
     /// A section of a window. The declaration order is the order in a window: the most stable
     /// sections come first, since prompt caches depend on a common beginning.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Section {
         /// The available tools. Counted here, but sent separately from the messages.
         ToolSchemas => "tool-schemas",

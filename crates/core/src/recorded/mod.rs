@@ -63,7 +63,6 @@ pub const LONGEST_TITLE: usize = 100;
 
 names! {
     /// The format of a recording.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Format {
         /// JSON lines of Claude Code.
         ClaudeCode => "claude-code",

@@ -103,7 +103,6 @@ pub struct Signals {
 
 names! {
     /// The author of a message.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Role {
         /// The application, which gives the model instructions.
         System => "system",
@@ -118,7 +117,6 @@ names! {
 
 names! {
     /// A phase of the work. The phase decides which sections a window must have and may have.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Phase {
         /// Deciding what to build.
         Planning => "planning",

@@ -43,7 +43,6 @@ pub trait Counter: Send + Sync {
 names! {
     /// The name of a counter, as a configuration gives it.
     #[derive(Default)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     TokenizerName {
         /// Byte pairs of `OpenAI`'s models since GPT-4o. Close enough for other current models.
         #[default]

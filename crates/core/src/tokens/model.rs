@@ -44,7 +44,6 @@ pub struct Override {
 
 names! {
     /// Source of a model's token limit.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     LimitFrom {
         /// A default, because the model is unknown.
         Default => "default",

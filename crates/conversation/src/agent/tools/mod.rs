@@ -100,7 +100,7 @@ pub trait ToolRequest: Send + Sync {
 names! {
     /// The outcome of a tool call.
     #[non_exhaustive]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "ToolOutcome"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "ToolOutcome"))]
     Outcome {
         /// The call was carried out.
         Done => "done",

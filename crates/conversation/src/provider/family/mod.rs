@@ -35,7 +35,6 @@ const MOST_DATA: usize = 500_000;
 
 names! {
     /// A kind of server.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Family {
         /// `OpenAI`'s chat completions, which most model servers offer: `OpenAI`, `OpenRouter`,
         /// llama.cpp, vLLM, LM Studio.

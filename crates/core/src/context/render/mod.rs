@@ -29,7 +29,7 @@ const OVERHEAD: usize = 160;
 
 names! {
     /// The format of the rendered text.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "RenderFormat"))]
+    #[cfg_attr(feature = "schema", schemars(rename = "RenderFormat"))]
     Format {
         /// Headings and fenced blocks, byte for byte as the protocol specifies.
         Markdown => "markdown",
