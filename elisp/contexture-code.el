@@ -1087,9 +1087,11 @@ Return nil if that begins above the window or below it."
   "Return the index of the first line of PART that no window has shown, or nil."
   (cl-position nil (overlay-get part 'contexture-seen)))
 
-(defun contexture-review--check-seen (parts)
+(defun contexture-review--check-seen (review parts)
   "Ask whether to accept PARTS if a window has not shown all their new lines.
-If the user wants to see them first, show them, and end the command."
+If the user wants to see them first, show them, and end the command.  End it
+also if PARTS are no longer those of REVIEW: another change may come while
+the user is asked."
   (contexture-review--note-seen)
   (when-let* ((part (cl-find-if #'contexture-review--unseen parts)))
     (let ((count (apply #'+ (mapcar (lambda (it) (cl-count nil (overlay-get it 'contexture-seen)))
@@ -1098,7 +1100,10 @@ If the user wants to see them first, show them, and end the command."
                (format "%s of the change %s not been shown; accept anyway? "
                        (contexture--count count "line") (if (= count 1) "has" "have")))
         (contexture-review--show-at part (contexture-review--unseen part))
-        (user-error "Nothing was accepted; C-v shows what follows")))))
+        (user-error "Nothing was accepted; C-v shows what follows")))
+    (unless (and (memq review (contexture-review--open-here))
+                 (cl-every (lambda (it) (memq it (contexture-review--parts review))) parts))
+      (user-error "Another change is proposed by now; read it, then decide"))))
 
 (defun contexture-review--show-at (part index)
   "Show the lines of PART from that with INDEX on, below the last old line."
@@ -1296,25 +1301,14 @@ Signal an error if the lines of one of them were edited."
     (when (> count 0)
       (run-hook-with-args 'contexture-review-accepted-functions place))))
 
-(defun contexture-review--check-asked (asked parts)
-  "Signal an error unless ASKED, if non-nil, are PARTS of a proposed change.
-The change may end, and another one come, while the user is asked."
-  (unless (or (null asked)
-              (and (= (length asked) (length parts)) (cl-every #'eq asked parts)))
-    (user-error "Another change is proposed by now; read it, then decide")))
-
-(defun contexture-review-accept (&optional asked)
+(defun contexture-review-accept (&optional ask)
   "Make the change that is proposed at point, or what is left of it.
-Ask first if some of its new lines have not been shown.
-ASKED are the parts about which the user was asked, or nil."
-  (interactive
-   (let* ((review (progn (barf-if-buffer-read-only) (contexture-review--here)))
-          (parts (and (contexture-review--part review) (contexture-review--parts review))))
-     (contexture-review--check-seen parts)
-     (list (copy-sequence parts))))
+If ASK is non-nil, as it is interactively, ask first if some of its new
+lines have not been shown."
+  (interactive (progn (barf-if-buffer-read-only) '(t)))
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
-    (contexture-review--check-asked asked parts)
+    (when ask (contexture-review--check-seen review parts))
     (contexture-review--apply parts)
     (contexture-review--finish
      review (+ (length parts) (contexture-review--accepted review)))))
@@ -1334,18 +1328,14 @@ Stop it if it is still coming."
       (contexture--message "Rejected the change")
       (contexture-review--tell review))))
 
-(defun contexture-review-accept-part (&optional asked)
+(defun contexture-review-accept-part (&optional ask)
   "Make the part of the proposed change at point, or the next one.
-Ask first if some of its new lines have not been shown.
-ASKED is a list of the part about which the user was asked, or nil."
-  (interactive
-   (let ((parts (list (contexture-review--part
-                       (progn (barf-if-buffer-read-only) (contexture-review--here))))))
-     (contexture-review--check-seen parts)
-     (list parts)))
+If ASK is non-nil, as it is interactively, ask first if some of its new
+lines have not been shown."
+  (interactive (progn (barf-if-buffer-read-only) '(t)))
   (let* ((review (contexture-review--here))
          (part (contexture-review--part review)))
-    (contexture-review--check-asked asked (list part))
+    (when ask (contexture-review--check-seen review (list part)))
     (contexture-review--apply (list part))
     (cl-incf (contexture-review--accepted review))
     (contexture-review--drop review part)))

@@ -162,9 +162,7 @@ variables of SLIME and SLY differ only in the beginning of their names."
   "Return DATA, which a Lisp image told, without text properties and functions.
 Emacs could evaluate either as it shows them."
   (require 'contexture-rpc)
-  (let ((data (contexture--plain data)))
-    (contexture--make-no-functions data)
-    data))
+  (contexture--make-no-functions (contexture--plain data)))
 
 (defun contexture-lisp--debugger-facts ()
   "Return the message, the type and the restarts of this debugger's error."

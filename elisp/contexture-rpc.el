@@ -1285,7 +1285,8 @@ KIND is as `contexture--data-kind' says."
 
 (defun contexture--make-no-functions (data)
   "Replace by strings those symbols in DATA that make functions of lists.
-Some data are joined to lists that Emacs would call, as completion tables."
+Return DATA.  Some data are joined to lists that Emacs would call, as
+completion tables."
   (let ((left (list data)))
     (while left
       (let ((data (pop left)))
@@ -1299,7 +1300,8 @@ Some data are joined to lists that Emacs would call, as completion tables."
               (setcar data (tamed (car data)))
               (if (or (consp (cdr data)) (null (cdr data))) (setq data (cdr data))
                 (setcdr data (tamed (cdr data)))
-                (setq data nil)))))))))
+                (setq data nil))))))))
+  data)
 
 (defun contexture--make-names (data &optional depth)
   "Make texts of the names in all metadata of DATA, by side effect.
