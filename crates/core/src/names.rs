@@ -6,7 +6,7 @@
 #[macro_export]
 macro_rules! names {
     ($(#[$attribute:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident => $text:literal,)* }) => {
-        $crate::with_schema! {
+        $crate::names::with_schema! {
             #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
             #[derive(serde::Serialize, serde::Deserialize)]
             $(#[$attribute])*
@@ -56,3 +56,4 @@ macro_rules! with_schema {
 macro_rules! with_schema {
     ($($type:tt)*) => { $($type)* };
 }
+pub use with_schema;
