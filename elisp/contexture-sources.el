@@ -1657,12 +1657,25 @@ server, also in files that are neither open nor loaded."
 
 (defun contexture-symbol--files (root)
   "Return the files of the project in ROOT, once all are listed.
-Quitting ends the wait, and Git is ended in time; `project-files' would do
-what the repository says."
+Leave out those to which links lead out of the project: nobody asked to search
+them.  Quitting ends the wait, and Git is ended in time; `project-files' would
+do what the repository says."
   (require 'contexture-mention)
   (when-let* ((list (contexture-files--of root nil)))
     (contexture-files--wait list)
-    (mapcar (lambda (name) (concat root name)) (contexture-files--list-names list))))
+    (contexture--inertly
+      (let ((inside (file-name-as-directory (file-truename root)))
+            (folders (make-hash-table :test #'equal)))
+        (cl-loop for name in (contexture-files--list-names list)
+                 for file = (concat root name)
+                 for folder = (file-name-directory file)
+                 when (string-prefix-p
+                       inside
+                       (cond ((file-symlink-p file) (file-truename file))
+                             ((gethash folder folders))
+                             (t (puthash folder (file-name-as-directory (file-truename folder))
+                                         folders))))
+                 collect file)))))
 
 (defun contexture-symbol--grep (name files)
   "Return a list of an xref item for each line of FILES that defines NAME.

@@ -1108,6 +1108,40 @@ Each is (NAME . PRIMITIVES).")
                                      (seq-difference (buffer-list) buffers))))
          (kill-buffer (process-buffer process)))))))
 
+(ert-deftest contexture-outside-links-do-not-widen-a-search-for-symbols ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (let* ((root default-directory)
+            (outside (file-name-as-directory (make-temp-file "outside" t)))
+            (write (lambda (name) (write-region "(defun secret () 1)\n" nil name nil 'silent))))
+       (unwind-protect
+           (progn
+             (make-directory (concat root "src") t)
+             (make-directory (concat outside "deep") t)
+             (mapc write (list (concat root "src/own.el") (concat outside "file.el")
+                               (concat outside "deep/file.el")))
+             (dolist (link `((,(concat outside "file.el") . "file-link.el")
+                             (,outside . "folder-link")
+                             (,(concat outside "deep") . "src/folder-link")
+                             ("src/own.el" . "own-link.el")
+                             ("src" . "own-folder")))
+               (make-symbolic-link (car link) (concat root (cdr link))))
+             (make-symbolic-link "file-link.el" (concat root "link-to-link.el"))
+             (dolist (git '(nil t))
+               (when git (call-process "git" nil nil nil "init" "-q" root))
+               (contexture-files--forget)
+               (let ((files (contexture-symbol--files root)))
+                 (should (member (concat root "src/own.el") files))
+                 (when git
+                   ;; There are names that are left out, and links that are not.
+                   (should (member "folder-link/file.el"
+                                   (contexture-files--list-names
+                                    (contexture-files--of root nil))))
+                   (should (member (concat root "own-link.el") files)))
+                 (dolist (file files)
+                   (should (string-prefix-p (file-truename root) (file-truename file)))))))
+         (delete-directory outside t))))))
+
 (ert-deftest contexture-outside-commands-that-change-folder-stay-on-this-machine ()
   "What a shell would not do with a command, Emacs does not do either."
   (contexture-outside-tests--in-project
