@@ -33,6 +33,9 @@
 (declare-function term-emulate-terminal "term" (proc str))
 (declare-function term-mode "term" ())
 (defvar term-command-function)
+(defvar term-height)
+(defvar term-terminal-undecoded-bytes)
+(defvar term-width)
 
 (defgroup contexture-sessions nil
   "The list of the sessions of all agents."
@@ -676,20 +679,46 @@ conversation of Contexture's own goes on in its buffer."
              (contexture-sessions--tame (get-buffer-process (current-buffer)))
              (pop-to-buffer (current-buffer)))))))
 
+(defconst contexture-sessions--answer-seconds 0.1
+  "Number of seconds for which an agent may leave an answer of its terminal unread.
+Emacs waits as long; after that, its terminal answers no more.")
+
 (defun contexture-sessions--tame (process)
   "Let the terminal of PROCESS, an agent, only draw what the agent prints.
 A model or a recording may have said that.  Term would visit the files and go
-to the folders that it names, on other machines as well."
+to the folders that it names, on other machines as well.  It would also do
+what takes all memory, and wait without end for its answers to be read."
   (with-current-buffer (process-buffer process)
     (setq-local term-command-function #'ignore)
-    (let ((folder default-directory))
+    (let ((folder default-directory)
+          (obey (symbol-function 'term-handle-ansi-escape)))
       (set-process-filter
        process
        (lambda (process text)
          (unwind-protect
-             (contexture--inertly (term-emulate-terminal process text))
+             (cl-letf (((symbol-function 'term-handle-ansi-escape)
+                        (apply-partially #'contexture-sessions--obey obey)))
+               (contexture--inertly (term-emulate-terminal process text)))
            (contexture--with-live-buffer (process-buffer process)
-             (setq default-directory folder))))))))
+             (setq default-directory folder)
+             ;; Of what never ends, the rest would be looked at each time.
+             (when (> (length term-terminal-undecoded-bytes) 4096)
+               (setq term-terminal-undecoded-bytes nil)))))))))
+
+(defun contexture-sessions--obey (obey process numbers char)
+  "Call OBEY, of Term, for the sequence with NUMBERS and CHAR from PROCESS.
+No number but that of a face is larger than the screen.  Answers that PROCESS
+does not read are the last ones."
+  (cond ((not (eq char ?n))
+         (let ((most (max term-width term-height)))
+           (funcall obey process
+                    (if (eq char ?m) numbers
+                      (mapcar (lambda (number) (if number (min number most) number)) numbers))
+                    char)))
+        ((not (process-get process 'contexture-unread))
+         (with-timeout (contexture-sessions--answer-seconds
+                        (process-put process 'contexture-unread t))
+           (funcall obey process numbers char)))))
 
 ;;; Other machines
 

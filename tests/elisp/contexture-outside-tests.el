@@ -1108,6 +1108,62 @@ Each is (NAME . PRIMITIVES).")
                                      (seq-difference (buffer-list) buffers))))
          (kill-buffer (process-buffer process)))))))
 
+;; What is printed comes in pieces of any size, and need not be read back.
+(ert-deftest contexture-outside-terminals-take-no-memory-and-no-time ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (cl-letf* (((symbol-function 'beep) #'ignore)
+                (inhibit-message t)
+                (contexture-sessions-programs
+                 '(("agent" "sh" "-c" "stty raw -echo; echo ready; exec sleep 100")))
+                (process (save-window-excursion
+                           (contexture-sessions--run
+                            (list :agent "agent" :agent-session "a" :folder default-directory))
+                           (get-buffer-process "*contexture: agent a*")))
+                (print (lambda (text) (funcall (process-filter process) process text))))
+       (unwind-protect
+           (with-current-buffer (process-buffer process)
+             (set-process-query-on-exit-flag process nil)
+             (llm-ert-wait-for (string-search "ready" (buffer-string)))
+             (cl-loop
+              for char from ?@ to ?~
+              for begun = (float-time)
+              do (dolist (number '("1000000000" "99999999999999999999999" "-1" "1;1000000000"
+                                   "1000000000;1000000000" "?1000000000" ""))
+                   (funcall print (format "ab\e[%s%c" number char))
+                   (seq-do (lambda (piece) (funcall print (string piece)))
+                           (format "\e[%s%c" number char))
+                   (should (< (buffer-size) 100000)))
+              (should (< (- (float-time) begun) 5)))
+             ;; Lines stay as they are, and so do the faces.
+             (funcall print "\e[2J\e[1;1Hred \e[31mtext\e[0m\e[2;3Hdown")
+             (should (string-search "red text\n  down" (buffer-substring-no-properties
+                                                        (point-min) (point-max))))
+             (let ((begun (float-time)))
+               (dotimes (_ 20) (funcall print (apply #'concat (make-list 1000 "\e[6n"))))
+               (should (< (- (float-time) begun) 5)))
+             (dolist (endless '("\e[1;" "\e[?" "\032/" "\eAnSiTc /"))
+               (dotimes (_ 20) (funcall print (concat endless (make-string 1000 ?1))))
+               (should (<= (length term-terminal-undecoded-bytes) 4096))
+               (funcall print "\n")))
+         (kill-buffer (process-buffer process)))))))
+
+(ert-deftest contexture-outside-terminals-answer-who-reads ()
+  (contexture-outside-tests--in-project
+   (lambda ()
+     (let* ((inhibit-message t)
+            (contexture-sessions-programs
+             '(("agent" "sh" "-c" "stty raw -echo; printf '\\033[6n'; head -c 6 | od -An -c; exec sleep 100")))
+            (process (save-window-excursion
+                       (contexture-sessions--run
+                        (list :agent "agent" :agent-session "a" :folder default-directory))
+                       (get-buffer-process "*contexture: agent a*"))))
+       (unwind-protect
+           (with-current-buffer (process-buffer process)
+             (set-process-query-on-exit-flag process nil)
+             (llm-ert-wait-for (string-match-p "\\[ +1 +; +1 +R" (buffer-string))))
+         (kill-buffer (process-buffer process)))))))
+
 (ert-deftest contexture-outside-links-do-not-widen-a-search-for-symbols ()
   (contexture-outside-tests--in-project
    (lambda ()
