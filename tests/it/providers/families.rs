@@ -80,7 +80,7 @@ data: [DONE]
         piece: "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":null}]}\n\n",
         failure: "data: {\"error\":{\"code\":502,\"message\":\"overloaded\"},\"choices\":[{\"finish_reason\":\"error\"}]}\n\n",
         refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
-        opaque: r#"{"openai": {"message": {"reasoning_content": "Hmm, é."},
+        opaque: r#"{"kept": {"message": {"reasoning_content": "Hmm, é."},
             "calls": [{"google": {"thought_signature": "c2ln"}}]}}"#,
         again: r#"{"role": "assistant", "content": "Grüße 😀, done.", "reasoning_content": "Hmm, é.",
             "tool_calls": [{"id": "call_2", "type": "function",
@@ -162,7 +162,7 @@ data: {"type":"response.completed","response":{"id":"resp_1","object":"response"
         piece: "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"x\"}\n\n",
         failure: "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"overloaded\",\"param\":null}\n\n",
         refusal: r#"{"error": {"message": "MESSAGE", "type": "t", "param": null, "code": null}}"#,
-        opaque: r#"{"responses": [
+        opaque: r#"{"kept": [
             {"id": "rs_1", "type": "reasoning", "encrypted_content": "ZW5j",
                 "summary": [{"type": "summary_text", "text": "Hmm, é."}]},
             {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant",
@@ -261,7 +261,7 @@ data: {"type":"message_stop"}
         piece: "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}}\n\n",
         failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"overloaded\"}}\n\n",
         refusal: r#"{"type": "error", "error": {"type": "t", "message": "MESSAGE"}}"#,
-        opaque: r#"{"anthropic": [
+        opaque: r#"{"kept": [
             {"type": "thinking", "thinking": "Hmm, é.", "signature": "c2ln"},
             {"type": "redacted_thinking", "data": "ZW5j"},
             {"type": "text", "text": "Grüße 😀, done."},
@@ -308,7 +308,7 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
         piece: "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"x\"}]}}]}\n\n",
         failure: "data: {\"error\": {\"code\": 503,\"message\": \"overloaded\",\"status\": \"UNAVAILABLE\"}}\n\n",
         refusal: r#"{"error": {"code": 1, "message": "MESSAGE", "status": "S"}}"#,
-        opaque: r#"{"gemini": [{"text": "Grüße 😀, done."},
+        opaque: r#"{"kept": [{"text": "Grüße 😀, done."},
             {"functionCall": {"name": "read_file", "args": {"path": "ä.rs"}},
                 "thoughtSignature": "c2ln"}]}"#,
         again: r#"{"role": "model", "parts": [{"text": "Grüße 😀, done."},
@@ -349,7 +349,7 @@ data: {"candidates": [{"content": {"parts": [{"functionCall": {"name": "read_fil
         piece: "{\"message\":{\"role\":\"assistant\",\"content\":\"x\"},\"done\":false}\n",
         failure: "{\"error\":\"overloaded\"}\n",
         refusal: r#"{"error": "MESSAGE"}"#,
-        opaque: r#"{"ollama": "Hmm, é."}"#,
+        opaque: r#"{"kept": "Hmm, é."}"#,
         again: r#"{"role": "assistant", "content": "Grüße 😀, done.", "thinking": "Hmm, é.",
             "tool_calls": [{"function": {"name": "read_file", "arguments": {"path": "ä.rs"}}}]}"#,
         models: ("/api/tags", r#"{"models": [{"name": "m-1", "model": "m-1"}, {"name": "m-2"}]}"#),

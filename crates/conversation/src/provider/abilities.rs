@@ -77,7 +77,7 @@ mod tests {
 
     #[track_caller]
     fn check(family: Family, entry: Value, expected: (Option<u64>, [Option<bool>; 4])) {
-        let name = if matches!(family, Family::Gemini | Family::Ollama) { "name" } else { "id" };
+        let [_, name] = family.facts().listed;
         let mut entry = entry;
         entry[name] = "m".into();
         let found = listed(family, &json!({"data": [entry], "models": [entry]})).unwrap().unwrap();

@@ -4,7 +4,7 @@
 use super::family::Family;
 
 /// The path below which Azure has deployments.
-const DEPLOYMENTS: &str = "/openai/deployments/";
+pub(super) const DEPLOYMENTS: &str = "/openai/deployments/";
 /// Endings of the hosts of Azure, which take the key in a header of their own.
 const AZURE: &[&str] =
     &[".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"];
@@ -33,34 +33,25 @@ impl ServerAddress {
         let parts = [Some(query.to_owned()).filter(|query| !query.is_empty()), version];
         let query = parts.into_iter().flatten().collect::<Vec<_>>().join("&");
         let query = if query.is_empty() { query } else { format!("?{query}") };
-        let path = path.trim_end_matches('/');
         let facts = family.facts();
+        let path = (facts.base)(path.trim_end_matches('/')).trim_end_matches('/');
         let known = facts.endpoints.iter().find_map(|endpoint| path.strip_suffix(endpoint));
-        let base = match family {
-            // The stable version lacks what requests need.
-            Family::Gemini => match path.split_once("/models") {
-                Some((base, rest)) if rest.is_empty() || rest.starts_with('/') => base,
-                Some(_) => path,
-                None => path.strip_suffix("/v1").unwrap_or(path),
-            },
-            _ => known.unwrap_or(path),
-        };
-        let base = base.trim_end_matches('/');
-        let is_azure = facts.has_versions && query.contains("api-version=");
+        let base = known.unwrap_or(path).trim_end_matches('/');
+        let is_azure = facts.is_openais() && query.contains("api-version=");
         // Other paths of Azure have no deployments.
         let root = base.strip_suffix("/openai").filter(|_| is_azure);
         let is_root = base.split("://").nth(1).is_some_and(|rest| !rest.contains('/'));
         let is_deployed = is_azure && (root.is_some() || is_root || base.contains(DEPLOYMENTS));
         let base = root.unwrap_or(base);
-        let is_whole = (base.len() < path.len() && family != Family::Gemini)
+        let is_whole = base.len() < path.len()
             || has_version_in(base)
-            || (facts.has_versions && !query.is_empty());
+            || (facts.is_openais() && !query.is_empty());
         Self { family, base: base.to_owned(), query, is_whole, is_deployed }
     }
 
     /// Returns whether the version may be missing.
     pub(super) fn may_lack_version(&self) -> bool {
-        self.family.facts().has_versions && !self.is_whole
+        self.family.facts().is_openais() && !self.is_whole
     }
 
     /// Returns the address with the version that nearly all servers have.
@@ -90,16 +81,10 @@ impl ServerAddress {
     }
 
     pub(super) fn chat(&self, model: &str) -> String {
-        let has_deployment = self.base.contains(DEPLOYMENTS);
-        match self.family {
-            Family::Openai if self.is_deployed && !has_deployment => {
-                self.endpoint(&format!("{DEPLOYMENTS}{model}/chat/completions"))
-            }
-            Family::Responses if self.is_deployed && !has_deployment => {
-                self.endpoint("/openai/responses")
-            }
-            family => self.endpoint(&(family.facts().chat)(model)),
-        }
+        let facts = self.family.facts();
+        let is_named = !self.is_deployed || self.base.contains(DEPLOYMENTS);
+        let endpoint = facts.azure.filter(|_| !is_named).unwrap_or(facts.chat);
+        self.endpoint(&endpoint(model))
     }
 
     pub(super) fn models(&self) -> String {
@@ -116,7 +101,7 @@ pub(super) fn key_header(family: Family, url: &str, version: Option<&str>) -> &'
     let host = url.split("://").nth(1).unwrap_or(url).split(['/', ':', '?']).next();
     let is_azure = AZURE.iter().any(|end| host.is_some_and(|host| host.ends_with(end)));
     let facts = family.facts();
-    match facts.has_versions && (is_azure || version.is_some() || url.contains(DEPLOYMENTS)) {
+    match facts.is_openais() && (is_azure || version.is_some() || url.contains(DEPLOYMENTS)) {
         true => "api-key",
         false => facts.key_header,
     }

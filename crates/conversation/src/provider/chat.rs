@@ -243,6 +243,9 @@ pub struct ToolDefinition {
     pub schema: serde_json::Value,
 }
 
+/// The name under which opaque data has what goes back with an answer.
+pub(super) const KEPT: &str = "kept";
+
 impl ChatMessage {
     /// Creates a message with text and no calls.
     pub fn new(role: Role, content: &str) -> Self {
@@ -256,9 +259,9 @@ impl ChatMessage {
         }
     }
 
-    /// Returns the opaque data, if this family of providers sent it.
-    pub(super) fn kept(&self, family: &str) -> Option<&serde_json::Value> {
-        self.opaque.as_ref()?.get(family)
+    /// Returns what an answer has to go back with, as its server sent it.
+    pub(super) fn kept(&self) -> Option<&serde_json::Value> {
+        self.opaque.as_ref()?.get(KEPT)
     }
 }
 

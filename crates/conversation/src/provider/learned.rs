@@ -50,6 +50,8 @@ const EFFORT: &[&str] = &[
 /// Words of which a refusal has one if it is about a PDF.
 const PDF: [&str; 8] =
     ["pdf", "file", "document", "content type", "content[", "part type", "mime", "image_url"];
+/// The member with which Anthropic's interface marks what a cache may keep.
+const MARK: &str = "cache_control";
 /// Maximum depth of a body and of a schema.
 const DEEPEST: usize = 32;
 
@@ -158,6 +160,8 @@ impl LearnedChanges {
             let places = [body, &body["generationConfig"], &body["options"]];
             places.iter().any(|place| !place[name].is_null())
         };
+        let sends_text = |text: &str| body.to_string().contains(text);
+        let is_openais = family.facts().is_openais();
         let has = |change: C| self.changes.contains(&change);
         let is_new = |change: C, so: bool| (so && !has(change)).then_some(change);
         let tools = sends("tools");
@@ -170,7 +174,7 @@ impl LearnedChanges {
                 .any(|it| says(it));
         let about_effort =
             sends_effort(body) && (EFFORT.iter().any(|it| says(it)) || is_like(&THINKING, words));
-        let has_other_effort = other_effort(family, &mut body.clone());
+        let has_other_effort = other_effort(&mut body.clone());
         let has_summary = !body["reasoning"]["summary"].is_null();
         let includes = body["include"][0] == INCLUDED;
         let limit = LIMITS.iter().chain(&[LENGTH]).any(|name| sends(name) && says(name));
@@ -198,9 +202,10 @@ impl LearnedChanges {
                 about_reasoning
                     && is_wanted
                     && says("reasoning_content")
-                    && family == Family::Openai,
+                    && is_openais
+                    && sends("messages"),
             ))
-            .or(is_new(C::PdfAsText, PDF.iter().any(|it| says(it)) && sends_pdf(body)))
+            .or(is_new(C::PdfAsText, PDF.iter().any(|it| says(it)) && sends_text(shown::PDF)))
             .or(is_new(C::WithoutSummary, has_summary && says("summar")))
             .or(is_new(C::OtherEffort, about_effort && has_other_effort))
             .or(is_new(C::WithoutEffort, about_effort))
@@ -210,9 +215,9 @@ impl LearnedChanges {
                 C::WithoutStreamOptions,
                 sends("stream_options") && (says("stream_options") || says("include_usage")),
             ))
-            .or(is_new(C::OtherLimit, limit && family == Family::Openai))
-            .or(is_new(C::WithoutLimit, limit && family.facts().has_versions))
-            .or(is_new(C::WithoutMarks, says("cache_control") && family == Family::Anthropic))
+            .or(is_new(C::OtherLimit, limit && is_openais && !sends(LENGTH)))
+            .or(is_new(C::WithoutLimit, limit && is_openais))
+            .or(is_new(C::WithoutMarks, says(MARK) && sends_text(&format!("\"{MARK}\":"))))
             .or(is_new(C::PlainSchemas, tools && about_schema))
             .or(is_new(C::WithoutToolChoice, sends("tool_choice") && says("tool_choice")))
             .or(is_new(C::WithoutSystem, about_system))
@@ -283,7 +288,7 @@ impl LearnedChanges {
     }
 
     /// Changes the body of a request.
-    pub(super) fn change_body(&self, family: Family, body: &mut Value) {
+    pub(super) fn change_body(&self, body: &mut Value) {
         let remove =
             |body: &mut Value, name: &str| body.as_object_mut().and_then(|body| body.remove(name));
         for change in &self.changes {
@@ -305,11 +310,11 @@ impl LearnedChanges {
                     LIMITS.iter().chain(&[LENGTH]).for_each(|name| drop(remove(body, name)));
                 }
                 RequestChange::WithoutInclude => drop(remove(body, "include")),
-                RequestChange::OtherEffort => drop(other_effort(family, body)),
+                RequestChange::OtherEffort => drop(other_effort(body)),
                 RequestChange::WithoutSummary => drop(remove(&mut body["reasoning"], "summary")),
-                RequestChange::PlainSchemas if family == Family::Gemini => {
-                    let tools = body["tools"][0]["functionDeclarations"].as_array_mut();
-                    for tool in tools.into_iter().flatten() {
+                RequestChange::PlainSchemas => {
+                    let tools = body.pointer_mut("/tools/0/functionDeclarations");
+                    for tool in tools.and_then(Value::as_array_mut).into_iter().flatten() {
                         let schema = remove(tool, "parametersJsonSchema").unwrap_or_default();
                         // The interface refuses a schema without properties here.
                         if schema["properties"].as_object().is_some_and(|all| !all.is_empty()) {
@@ -321,10 +326,9 @@ impl LearnedChanges {
                 RequestChange::TextForNull
                 | RequestChange::WithReasoning
                 | RequestChange::WithSignatures => {
-                    let name = if family == Family::Gemini { "contents" } else { "messages" };
-                    for said in body[name].as_array_mut().into_iter().flatten() {
-                        change.change_message(said);
-                    }
+                    let messages = ["messages", "contents"].iter().find(|it| !body[**it].is_null());
+                    let messages = messages.and_then(|name| body[*name].as_array_mut());
+                    messages.into_iter().flatten().for_each(|said| change.change_message(said));
                 }
                 _ => {}
             }
@@ -341,10 +345,6 @@ fn each_message(body: &Value) -> impl Iterator<Item = &Value> {
 
 fn sends_calls(body: &Value) -> bool {
     each_message(body).any(|said| !said["tool_calls"].is_null())
-}
-
-fn sends_pdf(body: &Value) -> bool {
-    body.to_string().contains(shown::PDF)
 }
 
 fn has_system(body: &Value) -> bool {
@@ -386,7 +386,7 @@ fn sends_reasoning(body: &Value) -> bool {
 fn unmark(value: &mut Value, depth: usize) {
     match value {
         Value::Object(map) if depth > 0 => {
-            map.remove("cache_control");
+            map.remove(MARK);
             map.values_mut().for_each(|value| unmark(value, depth - 1));
         }
         Value::Array(list) if depth > 0 => {

@@ -36,9 +36,6 @@ const BETWEEN: &str = "\n\n";
 /// The differences between the forms that kinds of servers need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MessageForm {
-    /// Name of the kind. Data that must be returned to the server unchanged are kept under this
-    /// name.
-    pub(super) family: &'static str,
     /// True if a user message may directly follow results. Other kinds of servers require an
     /// assistant message in between.
     pub(super) joins_results: bool,
@@ -47,8 +44,7 @@ pub(super) struct MessageForm {
 }
 
 /// The form that the strictest servers want.
-pub(super) const STRICT: MessageForm =
-    MessageForm { family: "", joins_results: false, takes_calls: true };
+pub(super) const STRICT: MessageForm = MessageForm { joins_results: false, takes_calls: true };
 
 impl Request {
     /// Returns the request in the form that even the strictest servers accept: at most one system
@@ -185,8 +181,8 @@ impl Speakers {
 
     /// Adds an answer with tool calls, and their results.
     fn calls(&mut self, at: usize, said: &ChatMessage, results: &Results, all: &[ChatMessage]) {
-        let is_kept = said.kept(self.form.family).is_some();
-        let given = said.kept(IDS).and_then(|ids| ids.as_array());
+        let is_kept = said.kept().is_some();
+        let given = said.opaque.as_ref().and_then(|opaque| opaque[IDS].as_array());
         let mut own = said.clone();
         for call in &mut own.tool_calls {
             let is_given = given.is_some_and(|ids| ids.iter().any(|id| *id == *call.id));

@@ -46,7 +46,7 @@ use serde::Deserialize;
 use super::chat::{
     AnswerStream, ChatMessage, ChatProvider, Request, Stop, StreamEvent, ToolChoice, Usage,
 };
-use super::normal::{MessageForm, STRICT, normal};
+use super::normal::{STRICT, normal};
 use super::origin::SCRIPTED;
 use super::{Answer, ErrorKind, Overflow, ProviderError};
 use crate::session::message::ToolCall;
@@ -56,7 +56,6 @@ use crate::whole_file::read_text;
 /// Maximum delay before a piece, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 /// Message form of the strictest servers.
-const FORM: MessageForm = MessageForm { family: SCRIPTED, ..STRICT };
 /// Maximum length of a script in bytes.
 const LONGEST_SCRIPT: u64 = 16 << 20;
 
@@ -220,7 +219,7 @@ impl Answers {
     }
 
     fn next(&mut self, request: &Request) -> Option<(Arc<ScriptedAnswer>, usize)> {
-        let asked = normal(request, FORM);
+        let asked = normal(request, STRICT);
         let last = asked.messages.last().map_or("", |said| &*said.content);
         let by_text =
             |line: &ScriptedAnswer| line.when.as_ref().is_some_and(|when| last.contains(when));
@@ -281,7 +280,7 @@ impl ChatProvider for Scripted {
             }
             map
         };
-        let messages: Vec<_> = normal(request, FORM).messages.iter().map(said).collect();
+        let messages: Vec<_> = normal(request, STRICT).messages.iter().map(said).collect();
         let tools: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
         let mut payload = serde_json::json!({"model": self.model, "messages": messages});
         if !tools.is_empty() {

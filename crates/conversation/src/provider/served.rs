@@ -172,7 +172,7 @@ impl HttpProvider {
         let model = self.endpoint.model();
         let mut body = self.family.body(&self.url, model, &request, serving.context);
         serving.extra.iter().for_each(|(name, value)| add(&mut body[name], value));
-        learned.change_body(self.family, &mut body);
+        learned.change_body(&mut body);
         body
     }
 

@@ -18,9 +18,6 @@ use crate::session::message::{Role, ToolCall};
 /// Version of the interface that this file uses.
 const VERSION: &str = "2023-06-01";
 
-/// Name under which an answer's blocks are kept.
-const FAMILY: &str = "anthropic";
-
 /// Maximum number of tokens in an answer if the request sets none: this interface requires a
 /// number. All current models accept this number, and newer models count their reasoning in it.
 const DEFAULT_MAX_TOKENS: u64 = 16_384;
@@ -30,16 +27,21 @@ pub(super) static FACTS: FamilyFacts = FamilyFacts {
     usual_key: Some("ANTHROPIC_API_KEY"),
     key_header: "x-api-key",
     headers: &[("anthropic-version", VERSION)],
-    has_versions: false,
+    azure: None,
     version: "/v1",
+    base: |path| path,
     endpoints: &["/messages", "/models"],
     chat: |_| "/messages".to_owned(),
     models: "/models?limit=1000",
     listed: ["data", "id"],
     limits: LimitsIn::Entry,
     takes_pdf: Some(true),
+    hottest: 1.0,
+    samples_one_way: true,
     joins_results: true,
     effort: effort::anthropic,
+    body: |_, model, request, _| body(model, request),
+    decoder: || Box::<AnthropicDecoder>::default(),
 };
 
 pub(super) fn body(model: &str, request: &Request) -> Value {
@@ -119,7 +121,7 @@ fn role(role: Role) -> &'static str {
 }
 
 fn blocks(said: &ChatMessage) -> Vec<Value> {
-    if let Some(Value::Array(kept)) = said.kept(FAMILY) {
+    if let Some(Value::Array(kept)) = said.kept() {
         let mut calls = said.tool_calls.iter();
         let is_sent = |block: &&Value| block.is_object() && !is_blank(block);
         let sent = kept.iter().filter(is_sent).cloned().map(|mut block| {

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::Family;
 use crate::provider::chat::Effort;
 
 /// Tokens of reasoning that each effort allows, for models that want a number: Claude's models to
@@ -116,36 +115,29 @@ pub(in crate::provider) fn sends_effort(body: &Value) -> bool {
         || !body["generationConfig"]["thinkingConfig"].is_null()
 }
 
-/// Puts the effort into the other form that models of the family have, or the least that they
+/// Puts the effort into the other form that models of the interface have, or the least that they
 /// have. Returns false if there is none.
-pub(in crate::provider) fn other_effort(family: Family, body: &mut Value) -> bool {
+pub(in crate::provider) fn other_effort(body: &mut Value) -> bool {
     let config = &body["generationConfig"]["thinkingConfig"];
-    match family {
-        Family::Openai if body["reasoning_effort"] == "none" => {
-            body["reasoning_effort"] = "minimal".into();
-        }
-        Family::Responses if body["reasoning"]["effort"] == "none" => {
-            body["reasoning"]["effort"] = "minimal".into();
-        }
-        Family::Anthropic if body["thinking"]["type"] == "adaptive" => {
-            let said = body["output_config"]["effort"].as_str().and_then(Effort::from_name);
-            body.as_object_mut().map(|body| body.remove("output_config"));
-            set_budget(budget(said.unwrap_or(Effort::Low)), body);
-        }
-        Family::Anthropic if body["thinking"]["type"] == "enabled" => {
-            let tokens = body["thinking"]["budget_tokens"].as_u64().unwrap_or_default();
-            let most = body["max_tokens"].as_u64().unwrap_or_default();
-            body["max_tokens"] = most.saturating_sub(tokens).max(1).into();
-            let name = ["low", "medium"][usize::from(tokens >= BUDGETS[1])];
-            set_adaptive(if tokens >= BUDGETS[2] { "high" } else { name }, body);
-        }
-        Family::Gemini if config["thinkingBudget"] == 0 => {
-            body["generationConfig"]["thinkingConfig"]["thinkingBudget"] = LEAST_OF_GEMINI.into();
-        }
-        Family::Gemini if config["thinkingLevel"] == "minimal" => {
-            body["generationConfig"]["thinkingConfig"]["thinkingLevel"] = "low".into();
-        }
-        _ => return false,
+    if body["reasoning_effort"] == "none" {
+        body["reasoning_effort"] = "minimal".into();
+    } else if body["reasoning"]["effort"] == "none" {
+        body["reasoning"]["effort"] = "minimal".into();
+    } else if body["thinking"]["type"] == "adaptive" {
+        let said = body["output_config"]["effort"].as_str().and_then(Effort::from_name);
+        body.as_object_mut().map(|body| body.remove("output_config"));
+        set_budget(budget(said.unwrap_or(Effort::Low)), body);
+    } else if let Some(tokens) = body["thinking"]["budget_tokens"].as_u64() {
+        let most = body["max_tokens"].as_u64().unwrap_or_default();
+        body["max_tokens"] = most.saturating_sub(tokens).max(1).into();
+        let name = ["low", "medium"][usize::from(tokens >= BUDGETS[1])];
+        set_adaptive(if tokens >= BUDGETS[2] { "high" } else { name }, body);
+    } else if config["thinkingBudget"] == 0 {
+        body["generationConfig"]["thinkingConfig"]["thinkingBudget"] = LEAST_OF_GEMINI.into();
+    } else if config["thinkingLevel"] == "minimal" {
+        body["generationConfig"]["thinkingConfig"]["thinkingLevel"] = "low".into();
+    } else {
+        return false;
     }
     true
 }

@@ -1,8 +1,9 @@
-//! What differs between the families besides their requests and answers.
+//! What differs between the families. Nothing else in the program compares them.
 
 use serde_json::Value;
 
-use crate::provider::chat::Effort;
+use super::Decoder;
+use crate::provider::chat::{Effort, Request};
 
 /// The facts of a family. Each has them in its file.
 pub(in crate::provider) struct FamilyFacts {
@@ -15,11 +16,13 @@ pub(in crate::provider) struct FamilyFacts {
     pub(in crate::provider) key_header: &'static str,
     /// Further headers of each request.
     pub(in crate::provider) headers: &'static [(&'static str, &'static str)],
-    /// True if addresses of this interface may have a version, or lack it, and Azure has this
+    /// Returns the endpoint of Azure that answers, for a model; `None` if Azure does not have the
     /// interface.
-    pub(in crate::provider) has_versions: bool,
+    pub(in crate::provider) azure: Option<fn(&str) -> String>,
     /// Version before the endpoints, for an address that names none.
     pub(in crate::provider) version: &'static str,
+    /// Returns an address without what of it the interface names anyway.
+    pub(in crate::provider) base: fn(&str) -> &str,
     /// Endpoints with which addresses may end.
     pub(in crate::provider) endpoints: &'static [&'static str],
     /// Returns the endpoint that answers, for a model.
@@ -32,10 +35,27 @@ pub(in crate::provider) struct FamilyFacts {
     pub(in crate::provider) limits: LimitsIn,
     /// Whether the interface takes PDFs; `None` if that depends on the server.
     pub(in crate::provider) takes_pdf: Option<bool>,
+    /// Highest temperature.
+    pub(in crate::provider) hottest: f64,
+    /// True if temperature, top-p and an effort exclude each other.
+    pub(in crate::provider) samples_one_way: bool,
     /// True if the results of several calls are one message.
     pub(super) joins_results: bool,
     /// Asks for an effort, given the model and the body of the request.
     pub(super) effort: fn(&str, Effort, &mut Value),
+    /// Builds the body of a request, given the base of the address, the model, the request, and the
+    /// window size in tokens that the server should provide.
+    pub(super) body: fn(&str, &str, &Request, Option<u64>) -> Value,
+    /// Begins to read an answer.
+    pub(super) decoder: fn() -> Box<dyn Decoder>,
+}
+
+impl FamilyFacts {
+    /// Returns whether the interface is one of `OpenAI`'s, which others imitate with differences:
+    /// addresses may have a version, or lack it.
+    pub(in crate::provider) fn is_openais(&self) -> bool {
+        self.azure.is_some()
+    }
 }
 
 /// What tells the limit of a model.

@@ -15,8 +15,6 @@ use crate::provider::chat::{
 };
 use crate::session::message::{Role, ToolCall};
 
-/// Name under which an answer's parts are kept.
-const FAMILY: &str = "gemini";
 /// Names of the contents of parts. What is not text or a call is not shown.
 const CONTENTS: &[&str] = &[
     "codeExecutionResult",
@@ -36,8 +34,14 @@ pub(super) static FACTS: FamilyFacts = FamilyFacts {
     usual_key: Some("GEMINI_API_KEY"),
     key_header: "x-goog-api-key",
     headers: &[],
-    has_versions: false,
+    azure: None,
     version: "/v1beta",
+    base: |path| match path.split_once("/models") {
+        Some((base, rest)) if rest.is_empty() || rest.starts_with('/') => base,
+        Some(_) => path,
+        // The stable version lacks what requests need.
+        None => path.strip_suffix("/v1").unwrap_or(path),
+    },
     endpoints: &[],
     chat: |model| {
         let model = model.strip_prefix("models/").unwrap_or(model);
@@ -47,8 +51,12 @@ pub(super) static FACTS: FamilyFacts = FamilyFacts {
     listed: ["models", "name"],
     limits: LimitsIn::Entry,
     takes_pdf: Some(true),
+    hottest: 2.0,
+    samples_one_way: false,
     joins_results: true,
     effort: effort::gemini,
+    body: |_, _, request, _| body(request),
+    decoder: || Box::<GeminiDecoder>::default(),
 };
 
 pub(super) fn body(request: &Request) -> Value {
@@ -106,7 +114,7 @@ fn parts(said: &ChatMessage, request: &Request) -> Vec<Value> {
         set(&mut answer, "id", given_id(request, id));
         return vec![json!({ "functionResponse": answer })];
     }
-    if let Some(Value::Array(kept)) = said.kept(FAMILY) {
+    if let Some(Value::Array(kept)) = said.kept() {
         return kept.clone();
     }
     let text = (!said.content.is_empty() || said.tool_calls.is_empty())
@@ -122,7 +130,7 @@ fn parts(said: &ChatMessage, request: &Request) -> Vec<Value> {
 /// Returns the id of a call if the provider assigned it. The provider must not get an id that was
 /// made up here.
 fn given_id<'a>(request: &Request, id: &'a str) -> Option<&'a str> {
-    let kept = request.caller(id)?.kept(FAMILY)?.as_array()?;
+    let kept = request.caller(id)?.kept()?.as_array()?;
     kept.iter().any(|part| part["functionCall"]["id"] == id).then_some(id)
 }
 
@@ -241,7 +249,7 @@ fn usage(said: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::chat::StreamEvent;
+    use crate::provider::chat::{KEPT, StreamEvent};
     use crate::provider::family::{AnswerReader, Family};
 
     fn kept(parts: &Value) -> Option<Value> {
@@ -253,14 +261,14 @@ mod tests {
         }
         assert!(reader.closed(&mut pieces));
         pieces.into_iter().find_map(|piece| match piece {
-            StreamEvent::Opaque(kept) => Some(kept).filter(|kept| !kept[FAMILY].is_null()),
+            StreamEvent::Opaque(kept) => Some(kept).filter(|kept| !kept[KEPT].is_null()),
             _ => None,
         })
     }
 
     #[track_caller]
     fn check(parts: &Value, expected: Option<Value>) {
-        assert_eq!(kept(parts).map(|kept| kept[FAMILY].clone()), expected);
+        assert_eq!(kept(parts).map(|kept| kept[KEPT].clone()), expected);
     }
 
     #[test]

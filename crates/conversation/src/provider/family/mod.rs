@@ -22,7 +22,7 @@ pub(super) use self::openai::fill_in_reasoning;
 pub(super) use self::responses::INCLUDED;
 use self::shape::{Halves, stop};
 use self::think::Think;
-use super::chat::{Request, Stop, StreamEvent, ToolDefinition, Usage};
+use super::chat::{KEPT, Request, Stop, StreamEvent, ToolDefinition, Usage};
 use super::error::ErrorKind;
 use super::normal::{IDS, MessageForm, arguments};
 use super::refusal::ServerRefusal;
@@ -147,7 +147,6 @@ fn tell(pieces: &mut Vec<StreamEvent>, thinks: bool, more: &str) {
 
 /// Reads an answer: text by text as the stream has them.
 pub(super) struct AnswerReader {
-    family: Family,
     decoder: Box<dyn Decoder>,
     out: GatheredAnswer,
     has_ended: bool,
@@ -168,14 +167,7 @@ impl AnswerReader {
             think: Think::new(thinks),
             text: String::new(),
         };
-        let decoder: Box<dyn Decoder> = match family {
-            Family::Openai => Box::<openai::OpenaiDecoder>::default(),
-            Family::Responses => Box::<responses::ResponsesDecoder>::default(),
-            Family::Anthropic => Box::<anthropic::AnthropicDecoder>::default(),
-            Family::Gemini => Box::<gemini::GeminiDecoder>::default(),
-            Family::Ollama => Box::<ollama::OllamaDecoder>::default(),
-        };
-        Self { family, decoder, out, has_ended: false }
+        Self { decoder: (family.facts().decoder)(), out, has_ended: false }
     }
 
     /// Reads a text of the stream: an event, or the mark of the end. Adds the pieces of the answer
@@ -279,7 +271,7 @@ impl AnswerReader {
         let mut opaque = json!({});
         let kept = self.decoder.kept(&calls, &self.out);
         if !kept.is_null() {
-            opaque[self.family.name()] = kept;
+            opaque[KEPT] = kept;
         }
         if !ids.is_empty() {
             opaque[IDS] = ids.into();
@@ -297,7 +289,7 @@ impl AnswerReader {
 }
 
 impl Family {
-    /// Returns what differs between the families besides requests and answers.
+    /// Returns what differs between the families.
     pub(super) fn facts(self) -> &'static FamilyFacts {
         match self {
             Self::Openai => &openai::FACTS,
@@ -315,8 +307,7 @@ impl Family {
 
     /// Returns the message form that this family needs; see [`normal`](super::normal::normal).
     pub(super) fn form(self) -> MessageForm {
-        let joins_results = self.facts().joins_results;
-        MessageForm { family: self.name(), joins_results, takes_calls: true }
+        MessageForm { joins_results: self.facts().joins_results, takes_calls: true }
     }
 
     /// Builds the body of a request in [normal form](Self::form). `context` is the window size in
@@ -328,15 +319,10 @@ impl Family {
         request: &Request,
         context: Option<u64>,
     ) -> Value {
-        let mut body = match self {
-            Self::Openai => openai::body(base, model, request),
-            Self::Responses => responses::body(model, request),
-            Self::Anthropic => anthropic::body(model, request),
-            Self::Gemini => gemini::body(request),
-            Self::Ollama => ollama::body(model, request, context),
-        };
+        let facts = self.facts();
+        let mut body = (facts.body)(base, model, request, context);
         if let Some(effort) = request.effort {
-            (self.facts().effort)(model, effort, &mut body);
+            (facts.effort)(model, effort, &mut body);
         }
         body
     }

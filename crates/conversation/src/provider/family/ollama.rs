@@ -12,24 +12,26 @@ use crate::provider::error::ErrorKind;
 use crate::provider::refusal::{RetryPolicy, ServerRefusal};
 use crate::session::message::ToolCall;
 
-/// Name under which an answer's reasoning is kept.
-const FAMILY: &str = "ollama";
-
 pub(super) static FACTS: FamilyFacts = FamilyFacts {
     usual_url: "http://localhost:11434",
     usual_key: None,
     key_header: "authorization",
     headers: &[],
-    has_versions: false,
+    azure: None,
     version: "",
+    base: |path| path,
     endpoints: &["/api/chat", "/api/generate", "/api/tags", "/v1", "/api"],
     chat: |_| "/api/chat".to_owned(),
     models: "/api/tags",
     listed: ["models", "name"],
     limits: LimitsIn::Loaded,
     takes_pdf: Some(false),
+    hottest: 2.0,
+    samples_one_way: false,
     joins_results: false,
     effort: effort::ollama,
+    body: |_, model, request, context| body(model, request, context),
+    decoder: || Box::<OllamaDecoder>::default(),
 };
 
 pub(super) fn body(model: &str, request: &Request, context: Option<u64>) -> Value {
@@ -67,7 +69,7 @@ fn message(said: &ChatMessage, request: &Request) -> Value {
     }
     let called = said.tool_call_id.as_deref().and_then(|id| request.called(id));
     set(&mut message, "tool_name", called);
-    set(&mut message, "thinking", said.kept(FAMILY).cloned());
+    set(&mut message, "thinking", said.kept().cloned());
     message
 }
 

@@ -6,12 +6,11 @@ use super::shape::{Shaped, figure, first, has_one, list, mended_value, object, s
 use super::{
     Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, effort, functions, set, stop,
 };
+use crate::provider::address::DEPLOYMENTS;
 use crate::provider::chat::{ChatMessage, OutputSchema, Request, ShownAttachment, Usage};
 use crate::provider::refusal::ServerRefusal;
 use crate::session::message::ToolCall;
 
-/// Name under which the parts of an answer that go back are kept.
-const FAMILY: &str = "openai";
 /// Field names that servers use for reasoning. Some servers send the reasoning under both names.
 const REASONING: [&str; 4] = ["reasoning_content", "reasoning", "thinking", "reasoning_text"];
 /// The field that servers with [`REASONING`] of this name want with each later answer, and what it
@@ -27,16 +26,21 @@ pub(super) const FACTS: FamilyFacts = FamilyFacts {
     usual_key: Some("OPENAI_API_KEY"),
     key_header: "authorization",
     headers: &[],
-    has_versions: true,
+    azure: Some(|model| format!("{DEPLOYMENTS}{model}/chat/completions")),
     version: "",
+    base: |path| path,
     endpoints: ENDPOINTS,
     chat: |_| "/chat/completions".to_owned(),
     models: "/models",
     listed: ["data", "id"],
     limits: LimitsIn::List,
     takes_pdf: None,
+    hottest: 2.0,
+    samples_one_way: false,
     joins_results: false,
     effort: effort::openai,
+    body: |base, model, request, _| body(base, model, request),
+    decoder: || Box::<OpenaiDecoder>::default(),
 };
 
 pub(super) fn body(base: &str, model: &str, request: &Request) -> Value {
@@ -82,7 +86,7 @@ pub(in crate::provider) fn fill_in_reasoning(said: &mut Value) {
 }
 
 fn message(said: &ChatMessage) -> Value {
-    let kept = said.kept(FAMILY);
+    let kept = said.kept();
     let mut message = json!({"role": said.role.name(), "content": &*said.content});
     if !said.pictures.is_empty() {
         // Checked with OpenAI's guide to PDF files (developers.openai.com/docs/guides/pdf-files) and
@@ -290,7 +294,7 @@ fn read_usage(said: &Value) -> Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::chat::StreamEvent;
+    use crate::provider::chat::{KEPT, StreamEvent};
     use crate::provider::error::ErrorKind;
     use crate::provider::family::{AnswerReader, Family};
     use crate::session::message::Role;
@@ -306,7 +310,7 @@ mod tests {
         }
         reader.take("[DONE]", &mut pieces).unwrap();
         let kept = pieces.iter().find_map(|piece| match piece {
-            StreamEvent::Opaque(kept) => Some(kept[FAMILY]["message"].clone()),
+            StreamEvent::Opaque(kept) => Some(kept[KEPT]["message"].clone()),
             _ => None,
         });
         assert_eq!(kept.unwrap_or_default(), *message);
@@ -374,7 +378,7 @@ mod tests {
     #[test]
     fn who_gave_reasoning_with_calls_gets_some_with_each_later_answer() {
         let answer = |kept: Option<Value>| ChatMessage {
-            opaque: kept.map(|message| json!({ FAMILY: { "message": message } })),
+            opaque: kept.map(|message| json!({ KEPT: { "message": message } })),
             ..ChatMessage::new(Role::Assistant, "b")
         };
         let kept = json!({"reasoning_content": "r"});

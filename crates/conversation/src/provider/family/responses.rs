@@ -15,16 +15,17 @@ use crate::provider::error::ErrorKind;
 use crate::provider::refusal::ServerRefusal;
 use crate::session::message::{Role, ToolCall};
 
-/// Name under which an answer's items are kept.
-const FAMILY: &str = "responses";
 /// What is asked for in addition: reasoning in a form that can be sent back.
 pub(in crate::provider) const INCLUDED: &str = "reasoning.encrypted_content";
 
 pub(super) static FACTS: FamilyFacts = FamilyFacts {
+    azure: Some(|_| "/openai/responses".to_owned()),
     chat: |_| "/responses".to_owned(),
     takes_pdf: Some(true),
     joins_results: true,
     effort: effort::responses,
+    body: |_, model, request, _| body(model, request),
+    decoder: || Box::<ResponsesDecoder>::default(),
     ..openai::FACTS
 };
 
@@ -66,7 +67,7 @@ fn items(said: &ChatMessage) -> Vec<Value> {
         let output = &*said.content;
         return vec![json!({"type": "function_call_output", "call_id": id, "output": output})];
     }
-    if let Some(Value::Array(kept)) = said.kept(FAMILY) {
+    if let Some(Value::Array(kept)) = said.kept() {
         let mut calls = said.tool_calls.iter();
         let sent = kept.iter().filter(|item| item.is_object()).cloned().map(|mut item| {
             // An id that an earlier call has, too, was replaced.

@@ -110,6 +110,9 @@ proptest! {
             let mut texts: Vec<String> = said.iter().map(Value::to_string).collect();
             texts.push("[DONE]".to_owned());
             let (_, whole) = heard(*family, &texts);
+            let kept = whole.opaque.as_ref().and_then(Value::as_object);
+            let mut names = kept.into_iter().flat_map(serde_json::Map::keys);
+            prop_assert!(names.all(|name| [KEPT, IDS].contains(&&**name)), "{whole:?}");
             let answer = ChatMessage {
                 tool_calls: whole.calls,
                 opaque: whole.opaque,
@@ -121,7 +124,7 @@ proptest! {
                 let mut request = request.clone();
                 if let Some(opaque) = opaque {
                     // A wrong type under a known name is not a defect either.
-                    request.messages[1].opaque = Some(json!({ family.name(): opaque }));
+                    request.messages[1].opaque = Some(json!({ KEPT: opaque }));
                 }
                 family.body("http://h", "m", &request, None);
             }
@@ -139,7 +142,7 @@ fn reasoning_in_a_text_goes_back_as_it_came_wherever_it_is_cut() {
         let (is_whole, whole) = heard(Family::Openai, &texts);
         assert!(is_whole);
         assert_eq!((&*whole.reasoning, &*whole.text), ("plan", "Paris"), "{at}");
-        assert_eq!(whole.opaque.unwrap()["openai"]["message"]["content"], said, "{at}");
+        assert_eq!(whole.opaque.unwrap()[KEPT]["message"]["content"], said, "{at}");
     }
     let (_, whole) = heard(Family::Openai, &[event("<b>Paris</b>"), "[DONE]".to_owned()]);
     assert_eq!((&*whole.text, whole.opaque), ("<b>Paris</b>", None));

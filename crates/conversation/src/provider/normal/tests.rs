@@ -3,12 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::provider::chat::KEPT;
 use crate::session::message::ToolCall;
 
-const STRICT: MessageForm =
-    MessageForm { family: "openai", joins_results: false, takes_calls: true };
-const JOINED: MessageForm =
-    MessageForm { family: "anthropic", joins_results: true, takes_calls: true };
+const STRICT: MessageForm = MessageForm { joins_results: false, takes_calls: true };
+const JOINED: MessageForm = MessageForm { joins_results: true, takes_calls: true };
 
 fn said(role: Role, content: &str) -> ChatMessage {
     ChatMessage::new(role, content)
@@ -186,7 +185,7 @@ fn results_are_behind_their_calls() {
 #[test]
 fn what_must_go_back_as_it_came_does() {
     let message = serde_json::json!({"message": {"reasoning_content": "t"}});
-    let opaque = || Some(serde_json::json!({"openai": message, "ids": ["toolu_1"]}));
+    let opaque = || Some(serde_json::json!({KEPT: message, "ids": ["toolu_1"]}));
     let kept = ChatMessage { opaque: opaque(), ..calls("b", &["toolu_1"]) };
     let messages = vec![
         said(Role::User, "a"),
@@ -222,7 +221,7 @@ fn any_history() -> impl Strategy<Value = Vec<ChatMessage>> {
             1 | 2 => said(Role::User, content),
             3 => said(Role::Assistant, content),
             4 | 5 => {
-                let opaque = (more % 3 == 0).then(|| serde_json::json!({"openai": {}}));
+                let opaque = (more % 3 == 0).then(|| serde_json::json!({KEPT: {}}));
                 ChatMessage { tool_calls: calls, opaque, ..said(Role::Assistant, content) }
             }
             6 => said(Role::Tool, content),

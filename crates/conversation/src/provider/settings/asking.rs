@@ -179,8 +179,11 @@ impl ProviderSettings {
             if version.is_empty() || !version.chars().all(fits) {
                 return Err(bad("api-version", "must be a version such as \"2024-10-21\""));
             }
-            if !family.facts().has_versions {
-                return Err(bad("api-version", "is only for the kinds openai and responses"));
+            if !family.facts().is_openais() {
+                let have_it = Family::ALL.iter().filter(|it| it.facts().is_openais());
+                let kinds: Vec<&str> = have_it.map(|it| it.name()).collect();
+                let what = format!("is only for the kinds {}", kinds.join(" and "));
+                return Err(bad("api-version", what));
             }
         }
         let headers = self.headers.clone().unwrap_or_default().checked()?;
@@ -212,7 +215,8 @@ impl ProviderSettings {
     }
 
     fn check_sampling(&self, family: Family) -> Result<(), BadSetting> {
-        let most = if family == Family::Anthropic { 1.0 } else { 2.0 };
+        let facts = family.facts();
+        let most = facts.hottest;
         if let Some(value) = self.temperature.filter(|value| !(0.0..=most).contains(value)) {
             return Err(bad("temperature", format!("must be from 0 to {most}, got {value}")));
         }
@@ -221,16 +225,14 @@ impl ProviderSettings {
         }
         let (is_warm, is_cut) = (self.temperature.is_some(), self.top_p.is_some());
         let thinks = !matches!(self.effort, None | Some(Effort::Off));
-        match family {
-            Family::Anthropic if is_warm && is_cut => {
-                Err(bad("top-p", "cannot be combined with temperature for the kind anthropic"))
-            }
-            Family::Anthropic if thinks && (is_warm || is_cut) => {
-                let setting = if is_warm { "temperature" } else { "top-p" };
-                Err(bad(setting, "cannot be combined with effort for the kind anthropic"))
-            }
-            _ => Ok(()),
-        }
+        let (setting, other) = match () {
+            () if !facts.samples_one_way => return Ok(()),
+            () if is_warm && is_cut => ("top-p", "temperature"),
+            () if thinks && is_warm => ("temperature", "effort"),
+            () if thinks && is_cut => ("top-p", "effort"),
+            () => return Ok(()),
+        };
+        Err(bad(setting, format!("cannot be combined with {other} for the kind {family}")))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of what Anthropic's interface says.
 
 use super::*;
-use crate::provider::chat::{Stop, StreamEvent};
+use crate::provider::chat::{KEPT, Stop, StreamEvent};
 use crate::provider::error::ErrorKind;
 use crate::provider::family::{AnswerReader, Family};
 use crate::provider::refusal::ServerRefusal;
@@ -78,7 +78,7 @@ fn no_thought_and_no_empty_text_is_marked() {
     let call = json!({"type": "tool_use", "id": "1", "name": "f", "input": {}});
     let blank = json!({"type": "text", "text": " \n"});
     let kept = |blocks: Vec<&Value>| ChatMessage {
-        opaque: Some(json!({ FAMILY: blocks })),
+        opaque: Some(json!({ KEPT: blocks })),
         ..ChatMessage::new(Role::Assistant, "unused")
     };
     let answer = |blocks: Vec<&Value>| {

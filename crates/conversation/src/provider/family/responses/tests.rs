@@ -1,7 +1,7 @@
 //! Tests of what the Responses API says.
 
 use super::*;
-use crate::provider::chat::Response;
+use crate::provider::chat::{KEPT, Response};
 use crate::provider::family::{AnswerReader, Family};
 
 /// Reads these events, and returns whether the answer is complete, and what came.
@@ -79,7 +79,7 @@ fn what_comes_twice_is_told_once() {
         assert!(is_whole, "{events:?}");
         assert_eq!((&*whole.text, &*whole.reasoning), ("Hi", "Hm."), "{events:?}");
         assert_eq!(arguments(&whole), ["{\"x\":1}", "{}"], "{events:?}");
-        let kept = &whole.opaque.unwrap()[FAMILY];
+        let kept = &whole.opaque.unwrap()[KEPT];
         // Without what was not said, as the interface wants it.
         let mut items = output.clone();
         items[0].as_object_mut().unwrap().remove("status");
@@ -106,7 +106,7 @@ fn items_with_other_ids_at_their_end_are_the_same_items() {
 fn reasoning_goes_back_only_if_the_server_can_read_it() {
     let kept = |first: Value| {
         let (_, whole) = read(&[completed(json!([first, call("a", "{}")]))]);
-        whole.opaque.is_some_and(|opaque| opaque[FAMILY].is_array())
+        whole.opaque.is_some_and(|opaque| opaque[KEPT].is_array())
     };
     assert!(kept(reasoning()));
     let open = json!({"id": "rs_1", "type": "reasoning", "summary": [],
