@@ -16,7 +16,6 @@ use super::params::{KEY, lacks};
 use super::version::{IfVersion, Since, VersionOwner, Versions};
 use crate::engine::Beside;
 use crate::value::Value;
-use crate::wire::dialect::Dialect;
 use crate::wire::message::WireError;
 
 /// A method: its parameters, its result, and the function that runs it.
@@ -280,7 +279,7 @@ impl Method {
             params.take_named(KEY);
         }
         self.check_names(&params)?;
-        if call.dialect == Dialect::Json {
+        if call.dialect.is_json() {
             self.without_nulls(&mut params);
         }
         if self.takes_history && params.get(HISTORY).is_some() {

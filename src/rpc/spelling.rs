@@ -27,7 +27,7 @@ pub(super) fn spelled(
     method: Option<&Method>,
     is_method: impl Fn(&str) -> bool,
 ) -> WireError {
-    if dialect != Dialect::Json {
+    if !dialect.is_json() {
         return error;
     }
     let told: Vec<&str> =

@@ -1,7 +1,6 @@
 //! Recognizes HTTP and TLS by their first bytes, so that no web browser is taken for a client.
 
-/// Mark with which some programs begin a text in UTF-8.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+use super::dialect::Dialect;
 
 /// Minimum length of a header's name, such as `Host`.
 const SHORTEST_HEADER: usize = 4;
@@ -9,16 +8,7 @@ const SHORTEST_HEADER: usize = 4;
 /// Returns whether bytes at the expected beginning of a message are HTTP or TLS. When more bytes of
 /// the same line arrive, the result may change to true, but not back to false.
 pub(super) fn is_foreign(bytes: &[u8]) -> bool {
-    !may_begin_line(bytes) && (is_tls(bytes) || is_http(first_line(bytes)))
-}
-
-/// Returns whether bytes can be the beginning of a message that is a line.
-pub(super) fn may_begin_line(bytes: &[u8]) -> bool {
-    // Some programs begin with a byte-order mark.
-    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-    let bytes = if BYTE_ORDER_MARK.starts_with(bytes) { &[][..] } else { bytes };
-    let first = bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
-    first.is_none_or(|first| matches!(first, b'(' | b'{'))
+    !Dialect::may_begin_line(bytes) && (is_tls(bytes) || is_http(first_line(bytes)))
 }
 
 fn first_line(bytes: &[u8]) -> &[u8] {
@@ -124,10 +114,10 @@ mod tests {
     #[test]
     fn lines_begin_with_a_bracket() {
         for line in ["", " ", "(", "{", " \t(:id", "\u{feff}("] {
-            assert!(may_begin_line(line.as_bytes()), "{line:?}");
+            assert!(Dialect::may_begin_line(line.as_bytes()), "{line:?}");
         }
         for line in ["\n(", ";", "GET", "\r\n", "0", "\u{feff}GET"] {
-            assert!(!may_begin_line(line.as_bytes()), "{line:?}");
+            assert!(!Dialect::may_begin_line(line.as_bytes()), "{line:?}");
         }
     }
 }

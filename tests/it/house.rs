@@ -130,7 +130,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("store", &["context", "memory", "retrieval", "session", "value", "visible", "whole_file"]),
     ("files", &["context", "names", "system", "template", "value", "visible", "whole_file"]),
     ("provider", &["names", "session", "tokens", "visible", "whole_file"]),
-    ("wire", &["value", "visible", "wording"]),
+    ("wire", &["names", "value", "visible", "wording"]),
     // The modules of the pure crate. They have no other: the compiler sees to that.
     ("context", &["ids", "names", "tokens", "visible", "wording"]),
     ("curation", &["ids", "names", "retrieval", "session", "tokens", "visible", "wording"]),
@@ -275,6 +275,34 @@ fn no_path_is_shown_as_it_is() {
     let shows = |source: &Source| source.code().any(|line| line.contains(".display()"));
     let wrong: Vec<_> = sources().into_iter().filter(shows).map(|source| source.name).collect();
     assert!(wrong.is_empty(), "use visible_path in {wrong:?}");
+}
+
+/// Kinds of which each is one file, and a line of the file that names them all.
+const KINDS: [(&str, &str); 2] = [
+    ("Family", "crates/conversation/src/provider/family/mod.rs"),
+    ("Dialect", "src/wire/dialect/mod.rs"),
+];
+
+/// What differs between the kinds is a fact of each. Whoever adds one need not look for comparisons.
+#[test]
+fn kinds_are_told_apart_in_one_place() {
+    let all = sources();
+    let tells_apart = |line: &str, kind: &str| {
+        let compares = ["== ", "!= "].iter().any(|sign| line.contains(&format!("{sign}{kind}::")));
+        let decides = line.contains("=>") || line.contains("matches!(");
+        let is_named = line.match_indices(kind).any(|(at, _)| {
+            !line[..at].ends_with(char::is_alphanumeric)
+                && line[at + kind.len()..].starts_with("::")
+        });
+        compares || (decides && is_named)
+    };
+    for (kind, place) in KINDS {
+        assert!(all.iter().any(|source| source.name == place), "{place}");
+        let tells = |it: &&Source| it.code().any(|line| tells_apart(line, kind));
+        let others = all.iter().filter(|it| it.name != place).filter(tells);
+        let wrong: Vec<_> = others.map(|it| &it.name).collect();
+        assert!(wrong.is_empty(), "make a fact of each {kind} of what differs in {wrong:?}");
+    }
 }
 
 /// Modules that open files of the program, not files that others name: their own state. Files that the

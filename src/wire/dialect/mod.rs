@@ -8,38 +8,52 @@ mod native;
 mod slynk;
 
 pub(crate) use self::slynk::{call_of, form_of};
-use super::foreign::BYTE_ORDER_MARK;
 use super::frame::{MAX_PAYLOAD, MessageEnds, write_framed};
 use super::message::{Incoming, Outgoing, Request, RequestId, WireError};
+use crate::names::names;
 use crate::value::json::to_json;
 use crate::value::sexp::print_into;
 use crate::value::{Value, kebab};
 
-/// A notation of messages. `Native` and `Json` have one message per line; `Epc` and `Slynk` put the
-/// length of each message before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// Property lists: `(:id 1 :method ping)`.
-    Native,
-    /// JSON-RPC 2.0: `{"id":1,"method":"ping"}`.
-    Json,
-    /// EPC: `(call 1 ping nil)`.
-    Epc,
-    /// The protocol of SLY and SLIME: `(:emacs-rex (contexture:ping) nil t 1)`.
-    Slynk,
+/// Mark with which some programs begin a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+names! {
+    /// A notation of messages. `Native` and `Json` have one message per line; `Epc` and `Slynk` put
+    /// the length of each message before it.
+    Dialect {
+        /// Property lists: `(:id 1 :method ping)`.
+        Native => "native",
+        /// JSON-RPC 2.0: `{"id":1,"method":"ping"}`.
+        Json => "json",
+        /// EPC: `(call 1 ping nil)`.
+        Epc => "epc",
+        /// The protocol of SLY and SLIME: `(:emacs-rex (contexture:ping) nil t 1)`.
+        Slynk => "slynk",
+    }
 }
 
 impl Dialect {
-    /// All dialects.
-    pub const ALL: &'static [Self] = &[Self::Native, Self::Json, Self::Epc, Self::Slynk];
+    /// Returns whether messages are written in JSON, with its names and words.
+    pub(crate) fn is_json(self) -> bool {
+        self == Self::Json
+    }
 
-    /// Returns the dialect's name in `initialize`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Json => "json",
-            Self::Epc => "epc",
-            Self::Slynk => "slynk",
+    /// Returns whether bytes can be the beginning of a message that is a line.
+    pub(super) fn may_begin_line(bytes: &[u8]) -> bool {
+        // Some programs begin with a byte-order mark.
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        let bytes = if BYTE_ORDER_MARK.starts_with(bytes) { &[][..] } else { bytes };
+        let first = bytes.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+        first.is_none_or(|first| Self::of_first(*first).is_some())
+    }
+
+    /// Returns the dialect of lines that begin with this byte.
+    fn of_first(first: u8) -> Option<Self> {
+        match first {
+            b'(' => Some(Self::Native),
+            b'{' => Some(Self::Json),
+            _ => None,
         }
     }
 
@@ -48,9 +62,8 @@ impl Dialect {
     pub fn of_line(line: &[u8]) -> Option<Self> {
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         match line.iter().find(|byte| !byte.is_ascii_whitespace())? {
-            b'(' | b';' => Some(Self::Native),
-            b'{' => Some(Self::Json),
-            _ => None,
+            b';' => Some(Self::Native),
+            first => Self::of_first(*first),
         }
     }
 
@@ -98,10 +111,8 @@ impl Dialect {
     /// Returns the length of a datum as it is written, in bytes.
     pub(crate) fn length_of(self, value: &Value) -> usize {
         let mut out = Vec::new();
-        match self {
-            Self::Json => to_json(value, &mut out),
-            Self::Native | Self::Epc | Self::Slynk => print_into(value, &mut out),
-        }
+        let write = if self.is_json() { to_json } else { print_into };
+        write(value, &mut out);
         out.len()
     }
 

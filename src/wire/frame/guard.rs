@@ -7,7 +7,8 @@ use bytes::{Buf, BytesMut};
 use tokio_util::codec::Decoder;
 
 use super::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
-use crate::wire::foreign::{is_foreign, is_tls, may_begin_line};
+use crate::wire::dialect::Dialect;
+use crate::wire::foreign::{is_foreign, is_tls};
 
 /// First line that a relay sends for a client that reached the relay over TCP.
 pub(crate) const RELAYED: &[u8] = b"; relayed from TCP\n";
@@ -70,11 +71,11 @@ impl GuardedDecoder {
             // The secret is compared with a whole line. A longer line cannot be the secret.
             Stage::New if self.may_be_secret => {
                 let is_too_long = source.len() > LONGEST_FIRST_LINE && !start.contains(&b'\n');
-                is_tls(start) || (is_too_long && !may_begin_line(start))
+                is_tls(start) || (is_too_long && !Dialect::may_begin_line(start))
             }
             Stage::New | Stage::Wary => {
                 let is_blank = start.iter().all(u8::is_ascii_whitespace);
-                !may_begin_line(start) || (start.len() == LONGEST_FIRST_LINE && is_blank)
+                !Dialect::may_begin_line(start) || (start.len() == LONGEST_FIRST_LINE && is_blank)
             }
         }
     }
