@@ -315,11 +315,6 @@ In that case, also count again what would be sent."
   "Face of buttons in a conversation."
   :group 'contexture-conversation)
 
-(defconst contexture-conversation--tools
-  '("list_context" "read" "add_file" "add_text" "drop_context"
-    "search_memory" "search_session" "map_project")
-  "Tools that the server has for models.")
-
 (cl-defstruct (contexture-conversation--approval (:constructor contexture-conversation--make-approval)
                                                  (:copier nil))
   "A model's request for approval to use TOOL with ARGUMENTS.
@@ -892,7 +887,7 @@ TOOL without asking you, and `ask' has them ask you again."
 
 (defun contexture-conversation--all-tools ()
   "Return the names of the server's tools, and of Emacs's tools that are on."
-  (append contexture-conversation--tools
+  (append (mapcar #'car contexture--server-tools)
           (and contexture-tools (fboundp 'contexture-tools--names)
                (contexture-tools--names))))
 
@@ -922,7 +917,7 @@ TOOL without asking you, and `ask' has them ask you again."
                                    (member tool (mapcar #'contexture--name tools)))
                                "asks each time")
                               (t "not offered"))))
-              contexture-conversation--tools)
+              (mapcar #'car contexture--server-tools))
       (and contexture-tools (fboundp 'contexture-tools--entry-text)
            (cons "They may call these tools of Emacs (M-x contexture-tools-off turns them off):"
                  (mapcar (lambda (entry)

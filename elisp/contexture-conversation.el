@@ -1367,7 +1367,7 @@ shown as \"done\".  TOOL is nil if the call itself is not drawn."
   (contexture-conversation--draw-fold
    (contexture-conversation--one-line
     (format "%s: %s" (or tool "a tool")
-            (if (and (or (null tool) (member tool contexture-conversation--tools))
+            (if (and (or (null tool) (assoc tool contexture--server-tools))
                      (string-match-p "\\`[ \t\n]*[[{]" content))
                 "done" content))
     (- (contexture-conversation--width) 4))

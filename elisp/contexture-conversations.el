@@ -34,7 +34,6 @@
 (defvar contexture-conversation--loaded)
 (defvar contexture-conversation--messages)
 (defvar contexture-conversation--once-loaded)
-(defvar contexture-conversation--tools)
 (defvar contexture-conversation--session)
 
 ;;; Open and name conversations
@@ -926,22 +925,21 @@ The hit is at point, or where EVENT, a click, is."
 ;;;###autoload
 (defun contexture-conversation-export (conversation &optional format file)
   "Export all messages of a conversation, by default the current one.
-CONVERSATION is its id, or nil for the current one.  FORMAT is `markdown', or
-`json', from which `contexture-import-sessions' makes an equal
-conversation.  Markdown reads well, `contexture-import-sessions' opens
-it as the same conversation, and `contexture-conversation-branch'
-branches at its headings.  Show the text in a buffer or, with a prefix
-argument, write it to FILE, as JSON if its name ends in \".json\", and
-otherwise as Markdown."
+CONVERSATION is its id, or nil for the current one.  FORMAT is a symbol;
+the default is `markdown', which reads well.  `contexture-import-sessions'
+opens it again, and `contexture-conversation-branch' branches at its
+headings.  Show the text in a buffer or, with a prefix argument, write it
+to FILE, in the format that its name ends with, such as \".json\"."
   (interactive
-   (if current-prefix-arg
-       (let ((file (read-file-name "Export to file, as JSON if it ends in .json, else Markdown: ")))
-         (list contexture-conversations--shown
-               (if (string-suffix-p ".json" file t) 'json 'markdown) file))
-     (list contexture-conversations--shown
-           (intern (completing-read (format-prompt "Export as" (car contexture--exports))
-                                    contexture--exports nil t nil nil
-                                    (car contexture--exports))))))
+   (let ((usual (caar contexture--exports)))
+     (if current-prefix-arg
+         (let* ((file (read-file-name "Export to file, in the format that its name ends with: "))
+                (ending (downcase (or (file-name-extension file) ""))))
+           (list contexture-conversations--shown
+                 (intern (if (assoc ending contexture--exports) ending usual)) file))
+       (list contexture-conversations--shown
+             (intern (completing-read (format-prompt "Export as" usual)
+                                      contexture--exports nil t nil nil usual))))))
   (when (and file (file-exists-p file)
              (not (contexture--y-or-n-p (contexture--format "Replace %s? " (contexture--abbreviate file)))))
     (user-error "Nothing was written; choose another file"))
@@ -954,7 +952,7 @@ otherwise as Markdown."
            (write-region (plist-get result :text) nil file nil 'silent)
            (contexture--message "Wrote conversation %s (%s) as %s to %s" (plist-get result :session)
                     (contexture-conversations--many (plist-get result :messages) "message")
-                    (if (eq format 'json) "JSON" "Markdown")
+                    (or format 'markdown)
                     (contexture--abbreviate file)))
        (contexture-conversations--show-export result (or format 'markdown))))))
 
@@ -1295,9 +1293,9 @@ for none."
 
 (defconst contexture-conversations--more-settings
   `((:model :type string :doc "the model whose limit counts")
-    (:strategy :values ,contexture--strategies
+    (:strategy :values ,(mapcar #'car contexture--strategies)
                :doc "what chooses the messages that are sent"
-               :default ,(intern (concat ":" (car contexture--strategies))))
+               :default ,(intern (concat ":" (caar contexture--strategies))))
     ,@(cl-loop for (name doc) in
                '((:archive-pruned "messages that are left out or shortened become memories")
                  (:versioning "turns are kept, to go back to")
@@ -1368,7 +1366,7 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
       ('names
        (require 'contexture-conversation-turn)
        (vconcat (delete "" (completing-read-multiple
-                            prompt contexture-conversation--tools nil t))))
+                            prompt contexture--server-tools nil t))))
       (type (contexture-conversations--number
              setting type
              (string-trim (read-string (concat (substring prompt 0 -2)

@@ -1119,12 +1119,8 @@ The newest comes first, and each has the name of the session."
 
 (defun contexture-explain--choice (strategy)
   "Return a phrase that says what STRATEGY prefers when not everything fits."
-  (pcase strategy
-    (:tiered "everything that fits; else the newest, and older lines the work names")
-    (:query "everything that fits; else what fits the query best")
-    (:sliding "the newest messages that fit")
-    (:importance "everything that fits; else what scores highest")
-    (_ (contexture--name strategy))))
+  (let ((name (contexture--name strategy)))
+    (alist-get name contexture--strategies name nil #'equal)))
 
 (defun contexture-explain--stable (stable)
   "Return a phrase for STABLE, the start that a window shares with the one before."

@@ -34,20 +34,39 @@ and a repeated call of it changes nothing more.")
   "Methods whose pages go from the end of the list, the newest entries, back.")
 
 (defconst contexture--strategies
-  '("tiered" "query" "sliding" "importance")
-  "What can choose the messages that are sent; the first does so by default.")
+  '(("tiered" . "everything that fits; else the newest, and older lines the work names")
+    ("query" . "everything that fits; else what fits the query best, with its neighbours")
+    ("sliding" . "the first message, and the newest messages that fit")
+    ("importance" . "everything that fits; else what scores highest for age, role, errors and operations"))
+  "What can choose the messages that are sent, with what it prefers.
+The first does so by default.")
 
 (defconst contexture--switches
   '(:archive-pruned t :versioning t :manage nil)
   "The settings of conversations that are on or off, with their defaults.")
 
 (defconst contexture--formats
-  '(markdown xml org json)
+  '((markdown . "Headings and fenced blocks, byte for byte as the protocol specifies.")
+    (xml . "One `<item>` per item, with an escaped body.")
+    (org . "Headings and source blocks.")
+    (json . "One object with an array of items, for programs."))
   "Formats in which contexts are rendered; the first is the default.")
 
 (defconst contexture--exports
-  '("markdown" "json")
+  '(("markdown" . "Markdown, to read and to open as the same conversation.")
+    ("json" . "JSON, of which `open-session` makes an equal conversation."))
   "Formats in which conversations are exported; the first is the default.")
+
+(defconst contexture--server-tools
+  '(("list_context" . "Lists the items of your context with their ids, types, sources and tokens.")
+    ("read" . "Returns an item of your context in full, or a message that your window shows in part or leaves out. Of a message, it can return a range of lines.")
+    ("add_file" . "Adds a file, or some of its lines, to your context.")
+    ("add_text" . "Adds a text of your own to your context.")
+    ("drop_context" . "Removes items from your context; the user can restore them.")
+    ("search_memory" . "Finds memories of earlier work that match a text.")
+    ("search_session" . "Searches this conversation for words, including messages that you do not see.")
+    ("map_project" . "Returns the project's files and definitions that matter for a task, beside those in your context."))
+  "Tools that the server has for models.")
 
 (defconst contexture-provider--kinds
   '(("openai" . "https://api.openai.com/v1")

@@ -1533,7 +1533,7 @@ The name of a provider means its model.  Nil means the server's default."
 
 (defcustom contexture-format 'markdown
   "Format in which contexts are copied and inserted."
-  :type `(choice ,@(mapcar (lambda (it) (list 'const it)) contexture--formats)))
+  :type `(choice ,@(mapcar (lambda (it) (list 'const :doc (cdr it) (car it))) contexture--formats)))
 
 (defcustom contexture-limit nil
   "Maximum number of tokens that a context should have, or nil for no limit.

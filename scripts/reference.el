@@ -168,6 +168,19 @@ KIND is how they are defined: `defun', `defvar' or `defface'."
           "for @kbd{a} else the buffer @tab the same\n"
           "@end multitable\n"))
 
+(defun contexture-reference-offers (offered)
+  "Return the table of what is OFFERED: (HEADING CONSTANT), of names with descriptions."
+  (pcase-let ((`(,heading ,constant) offered))
+    (concat "@heading " heading "\n\n@table @code\n"
+            (mapconcat (pcase-lambda (`(,name . ,what))
+                         (format "@item %s\n%s.\n" name
+                                 (replace-regexp-in-string
+                                  "[`]\\([^`]+\\)`" "@code{\\1}"
+                                  (contexture-reference--text
+                                   (contexture--capitalized (string-remove-suffix "." what))))))
+                       (symbol-value constant) "")
+            "@end table\n")))
+
 (defun contexture-reference--default (symbol)
   "Return the default of SYMBOL, an option, as Texinfo."
   (let* ((value (eval (car (get symbol 'standard-value)) t))
@@ -232,6 +245,13 @@ KIND is how they are defined: `defun', `defvar' or `defface'."
           "@kbd{C-c x a} adds it, @kbd{C-c x E} and @kbd{C-c x V} ask about it, and @kbd{C-c x F} has "
           "code fixed.\nWhere lines are marked or the region is active, that is all of them together.\n\n"
           (contexture-reference-kinds)
+          "\n@node What the server offers\n@unnumbered What the server offers\n\n"
+          (mapconcat #'contexture-reference-offers
+                     '(("Formats in which contexts are rendered" contexture--formats)
+                       ("Formats in which conversations are exported" contexture--exports)
+                       ("What can choose the messages that are sent" contexture--strategies)
+                       ("Tools that the server has for models" contexture--server-tools))
+                     "\n")
           "\n@node Options\n@unnumbered Options and faces\n\n"
           "Each option with its default.  @kbd{C-h v} says more.\n\n"
           (contexture-reference-options)

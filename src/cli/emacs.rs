@@ -1,8 +1,12 @@
 //! The facts of the server that its Emacs package needs before it asks, as Emacs Lisp.
 
+use serde_json::Value as Json;
+
+use crate::agent::tools::context;
+use crate::curation::strategy;
 use crate::engine::SessionSettings;
 use crate::provider::Family;
-use crate::rpc::{Method, methods};
+use crate::rpc::{Method, document, methods};
 
 /// Method with a request key to which Emacs gives none: the method also reads, and a repeated call
 /// changes nothing more.
@@ -35,10 +39,13 @@ pub(super) fn generated() -> String {
     let takes_key = |method: &&Method| method.params().iter().any(|it| it.name == "request-key");
     let changing = methods().filter(takes_key).filter(|method| method.name != READS_TOO);
     let newest_first = methods().filter(|method| method.has_newest_page_first());
-    let text = |name: &&'static str| format!("{name:?}");
-    let strategies: Vec<String> = values("build-window", "strategy").iter().map(text).collect();
-    let exports: Vec<String> = values("export-session", "format").iter().map(text).collect();
-    let formats = values("render-items", "format").iter().map(|name| (*name).to_owned());
+    let described = |name: &str, what: &str| format!("({name:?} . {what:?})");
+    let strategies = strategy::ALL.iter().map(|it| described(it.name(), it.keeps()));
+    let tools = context::ALL.iter().map(|it| described(it.name, it.description));
+    let document = document();
+    let exports = documented(&document, "ExportFormat").map(|(name, what)| described(name, what));
+    let formats =
+        documented(&document, "RenderFormat").map(|(name, what)| format!("({name} . {what:?})"));
     let SessionSettings { archive_pruned, versioning, manage, .. } = SessionSettings::default();
     let switches =
         [("archive-pruned", archive_pruned), ("versioning", versioning), ("manage", manage)];
@@ -62,8 +69,9 @@ pub(super) fn generated() -> String {
         ),
         constant(
             "contexture--strategies",
-            strategies.into_iter(),
-            "What can choose the messages that are sent; the first does so by default.",
+            strategies,
+            "What can choose the messages that are sent, with what it prefers.\n\
+             The first does so by default.",
         ),
         constant(
             "contexture--switches",
@@ -77,9 +85,10 @@ pub(super) fn generated() -> String {
         ),
         constant(
             "contexture--exports",
-            exports.into_iter(),
+            exports,
             "Formats in which conversations are exported; the first is the default.",
         ),
+        constant("contexture--server-tools", tools, "Tools that the server has for models."),
         constant(
             "contexture-provider--kinds",
             kinds,
@@ -90,10 +99,10 @@ pub(super) fn generated() -> String {
     .concat()
 }
 
-/// Returns the values that a parameter may have.
-fn values(method: &str, param: &str) -> &'static [&'static str] {
-    let params = methods().find(|it| it.name == method).map_or(&[][..], Method::params);
-    params.iter().find(|it| it.name == param).map_or(&[], |param| &param.values)
+/// Returns the values of a type of the schema, each with what it is.
+fn documented<'a>(document: &'a Json, kind: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let values = document["$defs"][kind]["oneOf"].as_array().into_iter().flatten();
+    values.filter_map(|value| Some((value["const"].as_str()?, value["description"].as_str()?)))
 }
 
 /// Returns the names of methods, with those that the contract has for them.

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value as Json};
 
+use crate::agent::tools::context::{self, ContextTool};
+use crate::curation::strategy::{self, Strategy};
 use crate::rpc::contract;
 use crate::rpc::{Method, Param, default_limits, document, methods};
 
@@ -22,6 +24,10 @@ pub(super) enum ReferencePart {
     Notifications,
     /// The limits, with their defaults.
     Limits,
+    /// The strategies for windows.
+    Strategies,
+    /// The server's tools for models.
+    Tools,
 }
 
 /// Returns a part of the reference, as it appears in `docs/protocol.md`.
@@ -37,7 +43,26 @@ pub(super) fn markdown(part: ReferencePart) -> String {
         ReferencePart::Errors => reference.errors(),
         ReferencePart::Notifications => reference.notifications(),
         ReferencePart::Limits => reference.limits(),
+        ReferencePart::Strategies => strategies(),
+        ReferencePart::Tools => tools(),
     }
+}
+
+/// Returns the table of strategies.
+fn strategies() -> String {
+    let row = |it: &&dyn Strategy| format!("| `:{}` | {} |\n", it.name(), it.keeps());
+    let rows: String = strategy::ALL.iter().map(row).collect();
+    format!("| strategy | keeps |\n| --- | --- |\n{rows}")
+}
+
+/// Returns the table of the server's tools.
+fn tools() -> String {
+    let row = |it: &ContextTool| {
+        let arguments: Vec<_> = it.arguments().map(|name| format!("`{name}`")).collect();
+        format!("| `{}` | {} | {} |\n", it.name, arguments.join(", "), it.description)
+    };
+    let rows: String = context::ALL.iter().map(row).collect();
+    format!("| tool | arguments | what it does |\n| --- | --- | --- |\n{rows}")
 }
 
 /// Returns an amount with its unit, in the largest that has no fraction.

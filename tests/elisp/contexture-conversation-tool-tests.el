@@ -410,7 +410,7 @@
       (let ((problem (should-error (contexture-request (car case) (cdr case))
                                    :type 'contexture-error)))
         (should (string-suffix-p
-                 (concat "the tools are " (mapconcat #'identity contexture-conversation--tools ", "))
+                 (concat "the tools are " (mapconcat #'car contexture--server-tools ", "))
                  (cadr problem)))))))
 
 (ert-deftest contexture-conversation-tools-are-off-at-first ()

@@ -581,7 +581,7 @@ An answer that is nil takes the default."
     (llm-ert-with-files nil
       (contexture-conversations-tests--fill "wörk" "grüße 🎉" "ja?")
       (let ((file (expand-file-name "work.json")))
-        (contexture-test-message "Wrote conversation wörk (2 messages) as JSON to "
+        (contexture-test-message "Wrote conversation wörk (2 messages) as json to "
           (cl-letf (((symbol-function 'read-file-name) (lambda (&rest _) file))
                     (current-prefix-arg '(4)))
             (call-interactively #'contexture-conversation-export)))
@@ -601,10 +601,10 @@ An answer that is nil takes the default."
    (llm-ert-with-files nil
 		       (let ((file (expand-file-name "work.md")))
 			 ;; Whatever the name of a file says, the message says what is in it.
-			 (contexture-test-message "^Wrote conversation work (4 messages) as Markdown to .*work\\.org$"
+			 (contexture-test-message "^Wrote conversation work (4 messages) as markdown to .*work\\.org$"
 						  (contexture-conversation-export
 						   nil nil (expand-file-name "work.org")))
-			 (contexture-test-message "^Wrote conversation work (4 messages) as Markdown to "
+			 (contexture-test-message "^Wrote conversation work (4 messages) as markdown to "
 						  (contexture-conversation-export nil 'markdown file))
 			 (contexture-request 'add-message '(:content "Said later."))
 			 (contexture-conversations-tests--fill "other" "Hello")

@@ -185,7 +185,7 @@ Keys of the map of all commands begin with the example of a prefix."
 
 (ert-deftest contexture-manual-names-each-tool ()
   (let ((emacs (contexture-manual-tests--between "@c tools of Emacs" "@end multitable"))
-        (server (contexture-manual-tests--between "@c tools of the server" "@end multitable"))
+        (server (contexture-reference-written))
         (agents (contexture-manual-tests--between "@c tools of agents" "@end table")))
     (dolist (tool contexture-tools--defined)
       (let ((name (contexture-tools--tool-name tool)))
@@ -199,7 +199,7 @@ Keys of the map of all commands begin with the example of a prefix."
                             do (forward-line))))
         (should (> (length names) 5))
         (dolist (name names)
-          (ert-info (name) (should (string-search (format "@code{%s}" name) server))))))
+          (ert-info (name) (should (string-search (format "@item %s\n" name) server))))))
     (with-temp-buffer
       (insert "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\
 \"2025-06-18\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n\

@@ -25,7 +25,9 @@ pub(crate) fn page(name: &str) -> String {
 #[test]
 fn the_protocol_page_has_the_reference_as_it_is() {
     let page = page("docs/protocol.md");
-    for part in ["envelope", "methods", "types", "errors", "notifications", "limits"] {
+    for part in
+        ["envelope", "methods", "types", "errors", "notifications", "limits", "strategies", "tools"]
+    {
         let output = Command::new(PROGRAM).args(["schema", "--markdown", part]).output().unwrap();
         let reference = String::from_utf8(output.stdout).unwrap();
         let (_, rest) = page.split_once(&format!("<!-- {part}: begin -->\n")).unwrap();

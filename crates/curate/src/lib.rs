@@ -10,6 +10,7 @@ mod window;
 
 use std::sync::Arc;
 
+use contexture_core::curation::strategy;
 use contexture_core::tokens::{Counter, Estimate};
 
 pub use self::error::BudgetTooSmall;
@@ -52,30 +53,42 @@ pub struct Curate<'a, M> {
     is_normal: bool,
 }
 
-/// A way of choosing messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// Keeps the newest messages, and of older ones the lines with the names that the work uses.
-    /// Chooses anew only when the room is full, so that prompt caches stay valid.
-    #[default]
-    Tiered,
-    /// Keeps the messages that fit the query best, and their neighbours.
-    Query,
-    /// Keeps the first message and the newest ones.
-    Sliding,
-    /// Keeps the messages with the highest scores for their age, their author and their topics.
-    Importance,
-}
+/// A way of choosing messages. The default chooses anew only when the room is full, so that prompt
+/// caches stay valid.
+#[derive(Clone, Copy)]
+pub struct Strategy(&'static dyn strategy::Strategy);
 
 impl Strategy {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Tiered => "tiered",
-            Self::Query => "query",
-            Self::Sliding => "sliding",
-            Self::Importance => "importance",
-        }
+    /// Returns all strategies; the first is the default.
+    pub fn all() -> impl Iterator<Item = Self> {
+        strategy::ALL.iter().map(|it| Self(*it))
+    }
+
+    /// Returns the strategy with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        strategy::find(name).map(Self)
+    }
+
+    /// Returns the name of the strategy.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Returns what the strategy keeps, as a phrase.
+    pub fn keeps(self) -> &'static str {
+        self.0.keeps()
+    }
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Self(strategy::ALL[0])
+    }
+}
+
+impl std::fmt::Debug for Strategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -60,7 +60,7 @@ fn a_window_names_messages_by_their_index() {
         history.push(said(Role::Assistant, lines(3)));
     }
     history.push(said(Role::User, "and now?"));
-    for strategy in [Strategy::Tiered, Strategy::Query, Strategy::Sliding, Strategy::Importance] {
+    for strategy in Strategy::all() {
         let window = curate(&history, 900).strategy(strategy).query("file_7.rs").window().unwrap();
         assert_eq!(window.parts[0], Part::Message(0), "{strategy:?}");
         assert_eq!(window.parts.last(), Some(&Part::Message(201)), "{strategy:?}");
@@ -83,7 +83,7 @@ fn no_text_speaks_of_a_log_that_does_not_exist() {
     history.push(calling("", &["big"]));
     history.push(result(&lines(400), &["big"]));
     let mut kinds = [false; 2];
-    for strategy in [Strategy::Tiered, Strategy::Query, Strategy::Sliding, Strategy::Importance] {
+    for strategy in Strategy::all() {
         for query in [None, Some("value_3")] {
             let mut asked = curate(&history, 1_500).strategy(strategy);
             if let Some(query) = query {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use contexture_core::curation::report::ReportPart;
 use contexture_core::curation::section::Sections;
-use contexture_core::curation::strategy;
 use contexture_core::curation::unit::History;
 use contexture_core::curation::window::{self as core, WindowInput};
 use contexture_core::session::message::{Message as Logged, Role};
@@ -93,14 +92,13 @@ pub(crate) fn window<M: Message>(asked: &Curate<'_, M>) -> Result<Window, Budget
     let messages = laid.messages.iter().collect();
     let mut history = History::with_answers(messages, &laid.further, &measure);
     history.can_read = false;
-    let strategy = strategy::find(asked.strategy.name()).unwrap_or(strategy::ALL[0]);
     let sections = Sections::default();
     let build = |history: &History<'_>| {
         core::build(&WindowInput {
             sections: &sections,
             history,
             phase: None,
-            strategy,
+            strategy: asked.strategy.0,
             query: asked.query.as_deref(),
             similarity: None,
             summary: None,

@@ -23,8 +23,7 @@ pub(super) struct Export {
     session: Option<InSession>,
     /// Folder of the project to which a session on the hub, `hub-N`, must belong.
     project: Option<Short>,
-    /// `:markdown` to read and to open again, or `:json` for an equal session; defaults to
-    /// `:markdown`.
+    /// Format of the text; defaults to `:markdown`.
     format: Option<transcript::ExportFormat>,
     /// Maximum number of tokens of a text in place of the log: what to hand over to another agent.
     /// It has the user's words, newest first, and the commands, paths, addresses and figures that

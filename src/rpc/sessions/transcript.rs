@@ -92,9 +92,9 @@ fn opened(engine: &mut Engine, saved: &SavedSession) -> Result<Option<SessionSho
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExportFormat")]
 pub(super) enum ExportFormat {
-    /// Markdown to read, and to open as the same session with `open-session`.
+    /// Markdown, to read and to open as the same conversation.
     Markdown,
-    /// JSON, of which `open-session` makes an equal session.
+    /// JSON, of which `open-session` makes an equal conversation.
     Json,
 }
 

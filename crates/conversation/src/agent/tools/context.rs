@@ -23,7 +23,8 @@ use crate::visible::visible;
 pub struct ContextTool {
     /// Name of the tool.
     pub name: &'static str,
-    description: &'static str,
+    /// What the tool does, for the model.
+    pub description: &'static str,
     arguments: &'static [Argument],
     /// Beginning of the line that tells the user about a call.
     phrase: &'static str,
@@ -98,6 +99,11 @@ impl OfferedTool for ContextTool {
 }
 
 impl ContextTool {
+    /// Returns the names of the arguments.
+    pub fn arguments(&self) -> impl Iterator<Item = &'static str> {
+        self.arguments.iter().map(|argument| argument.name)
+    }
+
     /// Reads the arguments of a call.
     ///
     /// # Errors

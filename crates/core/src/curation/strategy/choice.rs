@@ -8,8 +8,8 @@ pub trait Strategy: Sync {
     /// Returns the name of the strategy in the client protocol.
     fn name(&self) -> &'static str;
 
-    /// Describes the strategy in one or two sentences, for the documentation.
-    fn doc(&self) -> &'static str;
+    /// Returns what the strategy keeps, as a phrase for users and for the documentation.
+    fn keeps(&self) -> &'static str;
 
     /// Chooses the messages to show. The result costs at most [`Aim::budget`]. Every unit of the
     /// history has a verdict in [`Projection::verdicts`], and units that cannot be left out are

@@ -41,8 +41,8 @@ impl Strategy for Importance {
         "importance"
     }
 
-    fn doc(&self) -> &'static str {
-        "Keeps the messages that score highest for recency, role, errors and file operations."
+    fn keeps(&self) -> &'static str {
+        "everything that fits; else what scores highest for age, role, errors and operations"
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

@@ -15,9 +15,8 @@ impl Strategy for QueryStrategy {
         "query"
     }
 
-    fn doc(&self) -> &'static str {
-        "Keeps the messages that fit the query (or the last user message) best, and their \
-         neighbours; of equally good messages, newer and more important ones come first."
+    fn keeps(&self) -> &'static str {
+        "everything that fits; else what fits the query best, with its neighbours"
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

@@ -18,9 +18,8 @@ impl Strategy for Sliding {
         "sliding"
     }
 
-    fn doc(&self) -> &'static str {
-        "Keeps the first message and the newest that fit, and reports how many were left out in \
-         between."
+    fn keeps(&self) -> &'static str {
+        "the first message, and the newest messages that fit"
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

@@ -42,10 +42,8 @@ impl Strategy for Tiered {
         "tiered"
     }
 
-    fn doc(&self) -> &'static str {
-        "Keeps the newest messages, and of older ones the lines with the names that the work uses, \
-         with their neighbours. Chooses anew only when the room is full, so that prompt caches \
-         stay valid; with a query, the best matches stay."
+    fn keeps(&self) -> &'static str {
+        "everything that fits; else the newest, and older lines the work names"
     }
 
     fn project(&self, history: &History<'_>, aim: &Aim<'_>) -> Projection {

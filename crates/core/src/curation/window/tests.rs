@@ -261,8 +261,8 @@ impl Strategy for Careless {
         "careless"
     }
 
-    fn doc(&self) -> &'static str {
-        "Shows every other message, whatever it costs."
+    fn keeps(&self) -> &'static str {
+        "every other message, whatever it costs"
     }
 
     fn project(&self, history: &History<'_>, _: &Aim<'_>) -> Projection {

@@ -20,8 +20,8 @@ pub static ALL: &[ContextTool] = &[
     },
     ContextTool {
         name: "read",
-        description: "Returns an item of your context, or a message of this conversation that your \
-                      window shows in part or leaves out, in full or a range of its lines.",
+        description: "Returns an item of your context in full, or a message that your window shows \
+                      in part or leaves out. Of a message, it can return a range of lines.",
         arguments: &[
             required("id", "string", "The id of the item or message, such as ctx-7 or msg-12."),
             optional("start_line", "integer", "The first line of a message, counted from 1."),
