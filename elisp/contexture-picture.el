@@ -25,9 +25,12 @@
   '((image/png . "png") (image/jpeg . "jpg") (image/webp . "webp") (image/gif . "gif"))
   "Types of pictures in the clipboard, with the ends of their names.")
 
+(defconst contexture-picture--most-kept 12000000
+  "Maximum size of a file that is copied; the server takes no larger ones.")
+
 (defcustom contexture-picture-height 120
   "Maximum height in pixels of the pictures shown below a question, or nil.
-If nil, none are shown."
+If nil, none are shown.  PNG and JPEG are shown, unless they are large."
   :type '(choice (const :tag "None" nil) natnum)
   :group 'contexture)
 
@@ -38,10 +41,8 @@ A file from elsewhere than the project is copied."
                        (file-in-directory-p file contexture-mention--pictures))
                    (expand-file-name file)
                  (contexture-picture--save
-                  (with-temp-buffer
-                    (set-buffer-multibyte nil)
-                    (insert-file-contents-literally file)
-                    (buffer-string))
+                  (or (contexture-picture--bytes file contexture-picture--most-kept)
+                      (contexture--user-error "%s is too large" (contexture--abbreviate file)))
                   (downcase (file-name-extension file)))))
          (name (contexture-mention--quote (abbreviate-file-name file))))
     (unless name (contexture--user-error "No mention can name %s" (contexture--abbreviate file)))
@@ -107,23 +108,112 @@ ACTION."
                                 (overlay-get contexture-picture--shown 'contexture-files)))
         (when contexture-picture--shown (delete-overlay contexture-picture--shown))
         (setq contexture-picture--shown nil)
-        (when-let* ((images (delq nil (mapcar #'contexture-picture--small files))))
+        (when-let* ((images (contexture-picture--images files)))
           (let ((overlay (make-overlay (point-max) (point-max) nil t t)))
             (overlay-put overlay 'contexture-files files)
             (overlay-put overlay 'after-string (concat "\n" (mapconcat #'identity images " ")))
             (setq contexture-picture--shown overlay)))))))
 
-(defun contexture-picture--small (file)
-  "Return a string that shows FILE small, or nil if Emacs cannot.
-FILE is read as what its name says, and as nothing else: its content could
-make Emacs run a program, as PostScript does, or read other files."
+;;; What Emacs decodes
+
+;; A picture of a few kilobytes can take minutes and gigabytes to decode: by its
+;; size, by texts that are packed in it, by thousands of passes or frames.  So
+;; Emacs gets the bytes of which these functions know what they cost.
+
+(defconst contexture-picture--most-bytes 3750000
+  "Maximum size of a picture that is shown; the server takes no larger ones.")
+
+(defconst contexture-picture--most-pixels 10000000
+  "Maximum number of pixels of the pictures that are shown at once.")
+
+(defconst contexture-picture--most-parts 4096
+  "Maximum number of parts of a picture that is shown.")
+
+(defconst contexture-picture--most-passes 16
+  "Maximum number of passes in which a JPEG that is shown is drawn.")
+
+(defun contexture-picture--images (files)
+  "Return strings that show the pictures in FILES small.
+Leave out what Emacs cannot show, or not at once."
+  (let ((left contexture-picture--most-pixels))
+    (cl-loop for file in (seq-uniq files)
+             for (image . pixels) = (contexture-picture--small file left)
+             when image
+             do (cl-decf left pixels)
+             and collect image)))
+
+(defun contexture-picture--small (file most)
+  "Return a string that shows FILE small, and the number of its pixels, as a pair.
+Return nil if it has more than MOST pixels, or Emacs cannot show it.  FILE is
+decoded as what its name says, and as nothing else: its content could make
+Emacs run a program, as PostScript does, or read other files."
   (when-let* ((end (downcase (or (file-name-extension file) "")))
-              (type (intern (if (equal end "jpg") "jpeg" end)))
-              ((memq type '(png jpeg gif webp)))
+              (type (cdr (assoc end '(("png" . png) ("jpg" . jpeg) ("jpeg" . jpeg)))))
               ((image-type-available-p type))
+              (data (contexture-picture--bytes file contexture-picture--most-bytes))
+              (plain (if (eq type 'png) (contexture-picture--png data)
+                       (contexture-picture--jpeg data)))
+              ((<= 1 (cdr plain) most))
               (image (ignore-errors
-                       (create-image file type nil :max-height contexture-picture-height))))
-    (propertize " " 'display image 'help-echo (contexture--abbreviate file))))
+                       (create-image (car plain) type t :max-height contexture-picture-height))))
+    (cons (propertize " " 'display image
+                      'help-echo (contexture--help (contexture--abbreviate file)))
+          (cdr plain))))
+
+(defun contexture-picture--bytes (file most)
+  "Return the bytes of FILE, or nil if it has more than MOST or is no file here."
+  (when-let* ((file (contexture--outside-file file))
+              ((file-regular-p file)))
+    (with-temp-buffer
+      (set-buffer-multibyte nil)
+      (and (ignore-errors (insert-file-contents-literally
+                           file nil 0 (1+ most)))
+           (<= (buffer-size) most)
+           (buffer-string)))))
+
+(defun contexture-picture--number (data at size)
+  "Return the number in SIZE bytes of DATA, from AT on, the highest byte first."
+  (cl-loop with number = 0
+           for index from at below (+ at size)
+           do (setq number (+ (* 256 number) (aref data index)))
+           finally return number))
+
+(defun contexture-picture--png (data)
+  "Return the parts of DATA, a PNG, that are drawn, and the number of its pixels.
+They are a pair, or nil if DATA is no PNG."
+  (when (and (< 33 (length data))
+             (string-prefix-p "\211PNG\r\n\032\n\0\0\0\rIHDR" data))
+    (cl-loop with kept = (list (substring data 0 8)) and at = 8
+             repeat contexture-picture--most-parts
+             while (<= (+ at 12) (length data))
+             do (let ((name (substring data (+ at 4) (+ at 8)))
+                      (end (+ at 12 (contexture-picture--number data at 4))))
+                  (when (and (member name '("IHDR" "PLTE" "tRNS" "IDAT" "IEND"))
+                             (<= end (length data)))
+                    (push (substring data at end) kept))
+                  (setq at end))
+             finally return (cons (apply #'concat (nreverse kept))
+                                  (* (contexture-picture--number data 16 4)
+                                     (contexture-picture--number data 20 4))))))
+
+(defun contexture-picture--jpeg (data)
+  "Return DATA, a JPEG, and the number of its pixels, as a pair.
+Return nil if it is no JPEG, or is drawn in too many passes."
+  (when (and (string-prefix-p "\377\330" data)
+             (<= (cl-loop for at = 0 then (+ at 2)
+                          while (setq at (string-search "\377\332" data at))
+                          count t)
+                 contexture-picture--most-passes))
+    (cl-loop with at = 2
+             repeat contexture-picture--most-parts
+             while (and (<= (+ at 9) (length data)) (= #xff (aref data at)))
+             do (let ((kind (aref data (1+ at))))
+                  (cond ((memq kind '(#xc0 #xc1 #xc2))
+                         (cl-return (cons data (* (contexture-picture--number data (+ at 5) 2)
+                                                  (contexture-picture--number data (+ at 7) 2)))))
+                        ((or (memq kind '(#xc4 #xdb #xdd #xfe)) (<= #xe0 kind #xef))
+                         (cl-incf at (+ 2 (contexture-picture--number data (+ at 2) 2))))
+                        (t (cl-return)))))))
 
 (defun contexture-picture--set-up ()
   "Have this conversation take pictures that are dropped or yanked."

@@ -89,15 +89,103 @@
         (should (equal 414 (contexture--tokens-to-send (list item))))
         (should (equal '(640 480) (list (plist-get picture :width) (plist-get picture :height))))))))
 
+(defconst contexture-picture-tests--jpeg
+  (concat "\377\330\377\340\0\4ab\377\302\0\13\10\1\340\2\200\1\1\21\0")
+  "The beginning of a JPEG of 640 × 480 pixels, up to its passes.")
+
+(defun contexture-picture-tests--write (name &rest bytes)
+  "Write BYTES, strings, to the file NAME; return its absolute name."
+  (let ((coding-system-for-write 'no-conversion)
+        (file (expand-file-name name)))
+    (with-temp-file file
+      (set-buffer-multibyte nil)
+      (mapc #'insert bytes))
+    file))
+
+(defun contexture-picture-tests--part (name data)
+  "Return the part NAME of a PNG, which has DATA and no checksum."
+  (concat (unibyte-string 0 0 (/ (length data) 256) (% (length data) 256)) name data "crc "))
+
+(defmacro contexture-picture-tests--decoded (&rest body)
+  "Run BODY in a folder of its own; return the types and data that Emacs would decode."
+  (declare (indent 0) (debug t))
+  `(contexture-picture-tests--at-prompt
+     (let (decoded)
+       (cl-letf (((symbol-function 'image-type-available-p) #'always)
+                 ((symbol-function 'create-image)
+                  (lambda (data type in-memory &rest _)
+                    (should in-memory)
+                    (push (cons type data) decoded)
+                    '(image))))
+         ,@body)
+       (nreverse decoded))))
+
 (ert-deftest contexture-picture-is-shown-as-what-its-name-says ()
-  (let (types)
-    (cl-letf (((symbol-function 'image-type-available-p) #'always)
-              ((symbol-function 'create-image)
-               (lambda (_file type &rest _) (push type types) '(image))))
-      (dolist (name '("a.png" "a.JPG" "a.jpeg" "a.gif" "a.webp" "a.svg" "a.ps" "a.eps" "a.pdf"
-                      "a.png.ps" "a" "png" ".png"))
-        (contexture-picture--small (concat "/" name))))
-    (should (equal (nreverse types) '(png jpeg jpeg gif webp)))))
+  (should (equal '(png jpeg jpeg)
+                 (mapcar #'car
+                         (contexture-picture-tests--decoded
+                           (dolist (name '("a.png" "a.JPG" "a.jpeg" "a.gif" "a.webp" "a.svg" "a.ps"
+                                           "a.eps" "a.pdf" "a.png.ps" "a" "png" ".png"))
+                             (contexture-picture--images
+                              (list (contexture-picture-tests--write
+                                     name (if (string-match-p "jp" (downcase name))
+                                              contexture-picture-tests--jpeg
+                                            (concat contexture-picture-tests--png "crc."))))))))))
+  ;; Not as what it is.
+  (should-not (contexture-picture-tests--decoded
+                (contexture-picture--images
+                 (list (contexture-picture-tests--write "a.jpg" contexture-picture-tests--png)
+                       (contexture-picture-tests--write "a.png" contexture-picture-tests--jpeg)
+                       (contexture-picture-tests--write "b.png" "%!PS-Adobe-3.0")
+                       (contexture-picture-tests--write "c.png" ""))))))
+
+(ert-deftest contexture-picture-is-decoded-only-if-that-is-cheap ()
+  (let* ((head (substring contexture-picture-tests--png 0 16))
+         (end (concat "\10\2\0\0\0crc " (contexture-picture-tests--part "IEND" "")))
+         (png (concat head "\0\0\2\200\0\0\1\340" end))
+         (pass "\377\332\0\10\1\1\0\0\77\0data"))
+    ;; Texts and all else that is packed in a PNG, but is not drawn, are left out.
+    (should (equal (list (cons 'png png))
+                   (contexture-picture-tests--decoded
+                     (contexture-picture--images
+                      (list (contexture-picture-tests--write
+                             "a.png" (substring png 0 -12)
+                             (contexture-picture-tests--part "zTXt" (make-string 5000 ?z))
+                             (contexture-picture-tests--part "iCCP" "profile")
+                             (substring png -12)))))))
+    ;; Many pixels, in one picture or in several together; none at all; very many passes.
+    (should-not
+     (contexture-picture-tests--decoded
+       (contexture-picture--images
+        (list (contexture-picture-tests--write "a.png" head "\0\0\43\50\0\0\43\50" end)
+              (contexture-picture-tests--write "b.png" head "\177\377\377\377\0\0\0\1" end)
+              (contexture-picture-tests--write "c.png" head "\0\0\0\0\0\0\1\1" end)
+              (contexture-picture-tests--write
+               "a.jpg" contexture-picture-tests--jpeg (apply #'concat (make-list 17 pass)))
+              (contexture-picture-tests--write
+               "b.jpg" "\377\330\377\302\0\13\10\377\377\377\377\1\1\21\0" pass)
+              (contexture-picture-tests--write "c.jpg" "\377\330\377\340\377\377")
+              (contexture-picture-tests--write "d.jpg" "\377\330" pass)))))
+    (should (= 2 (length (contexture-picture-tests--decoded
+                           (contexture-picture--images
+                            (cl-loop for name in '("a.png" "b.png" "c.png" "a.png")
+                                     collect (contexture-picture-tests--write
+                                              name head "\0\0\10\0\0\0\10\0" end)))))))
+    ;; Files that Emacs would read without end, or whole into its memory.
+    (should-not
+     (contexture-picture-tests--decoded
+       (let ((pipe (expand-file-name "pipe.png"))
+             (large (contexture-picture-tests--write "large.png" png)))
+         (call-process "mkfifo" nil nil nil pipe)
+         (call-process "truncate" nil nil nil "-s" "8G" large)
+         (make-symbolic-link "/dev/zero" "zero.png")
+         (with-timeout (5 (ert-fail "A pipe, a device or a large file was read"))
+           (contexture-picture--images (list pipe large (expand-file-name "zero.png")
+                                             "/ssh:localhost:/a.png" "/none/a.png")))
+         (rename-file large "../large.png")
+         (should-error (contexture-picture--drop
+                        (concat "file://" (expand-file-name "../large.png")) 'copy)
+                       :type 'user-error))))))
 
 (provide 'contexture-picture-tests)
 
