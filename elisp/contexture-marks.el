@@ -588,11 +588,13 @@ The buffer's own layers need no name."
          " ctx")
         ((equal manager contexture--shared) " ctx[shared]")
         (t (format " ctx[%s]"
-                   (truncate-string-to-width
-                    (contexture--visible
-                     (gethash manager contexture--labels
-                              (contexture--last-name manager)))
-                    contexture--lighter-width nil nil t)))))
+                   ;; Doubled last, so that no percent sign is cut in two.
+                   (contexture--header-text
+                    (truncate-string-to-width
+                     (contexture--visible
+                      (gethash manager contexture--labels
+                               (contexture--last-name manager)))
+                     contexture--lighter-width nil nil t))))))
 
 (defun contexture--budget-lighter (name items tokens)
   "Return the text for NAME and ITEMS with TOKENS, and the budget.

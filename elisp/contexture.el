@@ -475,8 +475,9 @@ not to."
   (propertize (contexture--visible text) 'help-echo-inhibit-substitution t))
 
 (defun contexture--header-text (text)
-  "Return TEXT as a header line needs it, with its percent signs doubled.
-Its hidden characters become escapes."
+  "Return TEXT as a header or mode line needs it: percent signs are doubled.
+A name such as %999999999b would fill Emacs's memory.  Hidden characters
+become escapes."
   (string-replace "%" "%%" (contexture--visible text)))
 
 (defun contexture--header-line (&rest texts)

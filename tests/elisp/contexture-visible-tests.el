@@ -203,6 +203,16 @@ That is the prompt and the candidates, with what stands behind them."
         (dolist (text messages)
           (contexture-visible-tests--check 'message text))))))
 
+(ert-deftest contexture-visible-names-in-the-mode-line-are-only-shown ()
+  (dolist (name '("%999999999b" "c %-" "%%%%%%%%%%%%%%%%%%%%%%" "a%" "%e"))
+    (let ((contexture-context name))
+      (dolist (label (list nil (concat name name) (concat "c " name)))
+        (let ((contexture--labels (make-hash-table :test #'equal)))
+          (when label (puthash name label contexture--labels))
+          (let ((text (contexture--lighter)))
+            (should (string-search "%%" text))
+            (should-not (string-search "%" (string-replace "%%" "" text)))))))))
+
 (ert-deftest contexture-visible-in-every-choice ()
   (contexture-test-with-server
     (let* ((name (contexture-visible-tests--name))
