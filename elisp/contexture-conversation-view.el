@@ -186,27 +186,28 @@ PROPERTIES are text properties for the whole text."
 
 (defun contexture-markdown--insert-piece (state piece)
   "Insert PIECE, which is within one line of STATE's text; break a long line."
-  (let ((column (contexture-markdown--state-column state))
-        (from 0) (length (length piece)) at)
-    (while (and (> (+ column (- length from)) contexture-markdown--longest)
-                (< (setq at (contexture-markdown--break piece from column))
-                   (1- length)))
-      (insert (substring piece from at) (propertize "\n" 'contexture-break t))
-      (setq column 0 from at))
-    (insert (substring piece from))
+  (let* ((column (contexture-markdown--state-column state))
+         (from (point))
+         (end (+ from (length piece))))
+    (insert piece)
+    (while (and (> (+ column (- end from)) contexture-markdown--longest)
+                (< (goto-char (contexture-markdown--break from end column)) (1- end)))
+      (insert (propertize "\n" 'contexture-break t))
+      (cl-incf end)
+      (setq column 0 from (point)))
+    (goto-char end)
     (setf (contexture-markdown--state-column state)
-          (+ column (- length from)))))
+          (+ column (- end from)))))
 
-(defun contexture-markdown--break (piece from column)
-  "Return the index after FROM at which to break PIECE, a string.
-FROM, an index, is at COLUMN of its line.  Return the length of PIECE if
-the line need not be broken yet."
-  (let* ((longest contexture-markdown--longest)
-         (earliest (+ from (max 0 (- longest column))))
-         (latest (+ from (max 1 (- (* 2 longest) column))))
-         (blank (string-match-p "[ \t]" piece (min earliest (length piece)))))
-    (min (if blank (min (1+ blank) latest) latest)
-         (length piece))))
+(defun contexture-markdown--break (from end column)
+  "Return the position after FROM at which to break the text that ends at END.
+FROM is at COLUMN of its line.  Return END if the line need not be broken yet.
+Look no further than where the line must be broken: it may have no end."
+  (let ((longest contexture-markdown--longest))
+    (goto-char (min end (+ from (max 0 (- longest column)))))
+    (let ((latest (min end (+ from (max 1 (- (* 2 longest) column))))))
+      (skip-chars-forward "^ \t" latest)
+      (min latest (1+ (point))))))
 
 (defun contexture-markdown--text (beg end)
   "Return the original text from BEG to END, without the line breaks added here."

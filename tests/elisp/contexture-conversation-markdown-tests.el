@@ -57,6 +57,17 @@
         (setq position next)))
     (nreverse parts)))
 
+(ert-deftest contexture-conversation-breaks-a-line-without-end-at-once ()
+  ;; Each break looked for a blank up to the end of the line: 4 MB took a minute.
+  (with-temp-buffer
+    (let ((state (contexture-markdown--begin nil))
+          (begun (float-time)))
+      (contexture-markdown--insert-broken state (make-string 4000000 ?é))
+      (should (< (- (float-time) begun) 5))
+      (should (= (/ 4000000 (* 2 contexture-markdown--longest)) (count-lines (point-min) (point-max))))
+      (should (equal (make-string 4000000 ?é)
+                     (contexture-markdown--text (point-min) (point-max)))))))
+
 (ert-deftest contexture-conversation-markdown-draws-headings ()
   (contexture-conversation-markdown-tests--with "# One\n### Two\n####### No\n#no\n"
     (should (equal (contexture-conversation-markdown-tests--faces "One") '(contexture-conversation-heading)))
