@@ -166,15 +166,18 @@ PROPERTIES are text properties for the whole text."
   "Insert TEXT, the next piece of STATE's text, breaking long lines."
   ;; At once, as far as no line is long: each insertion is a stretch of
   ;; text with properties of its own for good.
-  (let ((start (point)) (inserted 0) (from 0) newline)
+  (let ((start (point)) (inserted 0) (from 0) newline
+        (longest (if (string-match-p contexture--right-to-left text)
+                     contexture--longest-turned-line
+                   contexture-markdown--longest)))
     (while from
       (setq newline (string-search "\n" text from))
       (let ((column (+ (contexture-markdown--state-column state)
                        (- (or newline (length text)) from))))
-        (if (<= column contexture-markdown--longest)
+        (if (<= column longest)
             (setf (contexture-markdown--state-column state) column)
           (insert (substring text inserted from))
-          (contexture-markdown--insert-piece state (substring text from newline))
+          (contexture-markdown--insert-piece state (substring text from newline) longest)
           (setq inserted newline)))
       (when newline
         (setf (contexture-markdown--state-column state) 0))
@@ -184,14 +187,15 @@ PROPERTIES are text properties for the whole text."
     (add-text-properties start (point) (contexture-markdown--state-properties state))
     (contexture--show-hidden (max (point-min) (1- start)) (point))))
 
-(defun contexture-markdown--insert-piece (state piece)
-  "Insert PIECE, which is within one line of STATE's text; break a long line."
+(defun contexture-markdown--insert-piece (state piece longest)
+  "Insert PIECE, which is within one line of STATE's text.
+Break the line where it is longer than LONGEST."
   (let* ((column (contexture-markdown--state-column state))
          (from (point))
          (end (+ from (length piece))))
     (insert piece)
-    (while (and (> (+ column (- end from)) contexture-markdown--longest)
-                (< (goto-char (contexture-markdown--break from end column)) (1- end)))
+    (while (and (> (+ column (- end from)) longest)
+                (< (goto-char (contexture-markdown--break from end column longest)) (1- end)))
       (insert (propertize "\n" 'contexture-break t))
       (cl-incf end)
       (setq column 0 from (point)))
@@ -199,15 +203,15 @@ PROPERTIES are text properties for the whole text."
     (setf (contexture-markdown--state-column state)
           (+ column (- end from)))))
 
-(defun contexture-markdown--break (from end column)
+(defun contexture-markdown--break (from end column longest)
   "Return the position after FROM at which to break the text that ends at END.
-FROM is at COLUMN of its line.  Return END if the line need not be broken yet.
-Look no further than where the line must be broken: it may have no end."
-  (let ((longest contexture-markdown--longest))
+FROM is at COLUMN of its line, and LONGEST is the number of characters after
+which to break it.  Return END if the line need not be broken yet.  Look no
+further than where the line must be broken: it may have no end."
+  (let ((latest (min end (+ from (max 1 (- (* 2 longest) column))))))
     (goto-char (min end (+ from (max 0 (- longest column)))))
-    (let ((latest (min end (+ from (max 1 (- (* 2 longest) column))))))
-      (skip-chars-forward "^ \t" latest)
-      (min latest (1+ (point))))))
+    (skip-chars-forward "^ \t" latest)
+    (min latest (1+ (point)))))
 
 (defun contexture-markdown--text (beg end)
   "Return the original text from BEG to END, without the line breaks added here."

@@ -966,7 +966,9 @@ to FILE, in the format that its name ends with, such as \".json\"."
          (cl-find-if #'fboundp (if (eq format 'json) '(js-mode)
                                  '(markdown-mode text-mode)))
          (plist-get result :text))
-        (contexture--show-hidden))
+        (contexture--show-hidden)
+        (with-silent-modifications
+          (contexture--shorten-lines "in it" t)))
       (setq-local buffer-file-coding-system 'utf-8-unix)
       (set-buffer-modified-p nil)
       (goto-char (point-min)))

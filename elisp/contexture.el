@@ -509,9 +509,20 @@ Its text stays the same, so that it still names the same thing."
   "Maximum number of characters of a line that is shown whole.
 Emacs takes long to display longer ones.")
 
-(defun contexture--shorten-lines (word)
+(defconst contexture--right-to-left
+  "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+  "Regexp for a character of a script that is written from right to left.")
+
+(defconst contexture--longest-turned-line 250
+  "Maximum number of characters of a line with text from right to left.
+The time that Emacs takes to display such a line grows with the square of its
+length: a window of lines of 1000 takes seconds.")
+
+(defun contexture--shorten-lines (word &optional keep)
   "Replace the middle of each long line of this buffer with a note.
-WORD says what happens to the middle, such as \"sent\"."
+WORD says what happens to the middle, such as \"sent\".  Break lines with
+text from right to left.  With KEEP non-nil, do so only on the screen, and
+leave the text as it is; very long lines are then shown from left to right."
   (let ((shown (/ contexture--longest-shown-line 2)))
     (save-excursion
       (goto-char (point-min))
@@ -519,12 +530,26 @@ WORD says what happens to the middle, such as \"sent\"."
         (let ((hidden (- (line-end-position) (point) (* 2 shown))))
           (when (> hidden 0)
             (forward-char shown)
-            (delete-region (point) (+ (point) hidden))
-            (insert (apply #'propertize
-                           (format "[… %s more characters of this line are %s …]"
-                                   (contexture--number hidden) word)
-                           'face 'shadow 'font-lock-face 'shadow
-                           (text-properties-at (1- (point)))))))
+            (let ((note (apply #'propertize
+                               (format "[… %s more characters of this line are %s …]"
+                                       (contexture--number hidden) word)
+                               'face 'shadow 'font-lock-face 'shadow
+                               (text-properties-at (1- (point))))))
+              (if keep
+                  (put-text-property (point) (+ (point) hidden) 'display note)
+                (delete-region (point) (+ (point) hidden))
+                (insert note)))))
+        (forward-line))
+      (goto-char (point-min))
+      (while (re-search-forward contexture--right-to-left nil t)
+        (beginning-of-line)
+        (if keep
+            (when (< (* 4 contexture--longest-turned-line) (- (line-end-position) (point)))
+              (setq-local bidi-display-reordering nil))
+          (while (< contexture--longest-turned-line (- (line-end-position) (point)))
+            (forward-char contexture--longest-turned-line)
+            (skip-chars-backward "^ \t" (- (point) (/ contexture--longest-turned-line 2)))
+            (insert (apply #'propertize "\n" (text-properties-at (1- (point)))))))
         (forward-line)))))
 
 (defvar-local contexture-visible--shown 0

@@ -518,6 +518,50 @@ An answer that is nil takes the default."
           (should (equal (plist-get (contexture-conversations-transcript--message) :content)
                          line)))))))
 
+(ert-deftest contexture-long-lines-from-right-to-left-are-broken ()
+  "The time to display them grows with the square of their length."
+  (let* ((line (apply #'concat "a " (make-list 900 "אב، ")))
+         (message (list :id "msg-1" :role :user :content line :tokens 1))
+         (longest (lambda ()
+                    (apply #'max (mapcar #'length (split-string (buffer-string) "\n")))))
+         (letters (lambda () (string-replace "\n" "" (buffer-string)))))
+    (with-temp-buffer
+      (insert "short\n" line "\nא\n" (make-string 3000 ?x))
+      (let ((text (funcall letters)))
+        (contexture--shorten-lines "in it")
+        (should (equal text (funcall letters)))
+        (should (= 3000 (funcall longest)))
+        (delete-region (line-beginning-position 1) (point-max))
+        (goto-char (point-min))
+        (should (looking-at "short\n"))
+        (should (<= (funcall longest) contexture--longest-turned-line))))
+    (with-temp-buffer
+      (contexture-conversation-transcript-mode)
+      (contexture-conversations-transcript--insert '(:session "s" :items 1 :tokens 1)
+                                                   (list message))
+      (should (<= (funcall longest) contexture--longest-turned-line)))
+    (with-temp-buffer
+      (let ((state (contexture-markdown--begin nil)))
+        ;; At once, and in pieces as a model answers.
+        (contexture-markdown--insert-broken state line)
+        (dotimes (_ 300) (contexture-markdown--insert-broken state "שלום "))
+        (should (<= (funcall longest) (* 2 contexture--longest-turned-line)))
+        (should (equal (apply #'concat line (make-list 300 "שלום "))
+                       (contexture-markdown--text (point-min) (point-max))))))))
+
+(ert-deftest contexture-conversation-export-of-long-lines-is-whole-but-shown-in-part ()
+  (dolist (line (list (concat "begin" (make-string 300000 ?x) "end")
+                      (concat "begin" (make-string 3000 ?א) "end")))
+    (save-window-excursion
+      (contexture-conversations--show-export (list :session "s" :text line) 'json)
+      (with-current-buffer "*contexture: export of s*"
+        (should (equal line (buffer-substring-no-properties (point-min) (point-max))))
+        (should-not (buffer-modified-p))
+        (should (> 4100 (cl-loop for position from (point-min) below (point-max)
+                                 count (not (get-text-property position 'display)))))
+        (should (eq bidi-display-reordering (not (string-search "א" line))))
+        (kill-buffer)))))
+
 (ert-deftest contexture-conversation-transcript-of-an-empty-session-says-so ()
   (contexture-conversations-tests--with
     (contexture-conversations-tests--fill "work")
