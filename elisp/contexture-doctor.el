@@ -529,7 +529,7 @@ If MORE is non-nil, also ask for what is usually found."
           (append (list :kind kind)
                   (if scripted (list :script (contexture-provider--read-script))
                     (and (not (equal url usual)) (list :base-url url)))
-                  (cond ((member kind '("ollama" "scripted")) nil)
+                  (cond ((or scripted (member kind contexture-provider--local)) nil)
                         (more (contexture-provider--read-key))
                         (t (contexture-provider--find-key kind url)))
                   (and more (not scripted) (contexture-provider--read-further)))))
@@ -630,7 +630,7 @@ as it was before in Contexture's server."
                      (settings (append (list :kind kind :model model) (cddr settings))))
           (setq settings
                 (append settings
-                        (cond ((equal kind "ollama")
+                        (cond ((member kind contexture-provider--local)
                                ;; Its default is often so small that it cuts the request.
                                (contexture-provider--read-limit "Context length in tokens: " 16384))
                               ((null problem)

@@ -76,5 +76,10 @@ The first does so by default.")
     ("ollama" . "http://localhost:11434") ("scripted"))
   "Kinds of providers, with their usual addresses.")
 
+(defconst contexture-provider--local
+  '("ollama")
+  "Kinds of providers that run here: they want no key, and are told how large a
+window to load.")
+
 (provide 'contexture-generated)
 ;;; contexture-generated.el ends here

@@ -51,6 +51,8 @@ pub(super) fn generated() -> String {
         [("archive-pruned", archive_pruned), ("versioning", versioning), ("manage", manage)];
     let switch = |(name, on)| format!(":{name} {}", if on { "t" } else { "nil" });
     let kind = |family: &Family| format!("({:?} . {:?})", family.name(), family.usual_url());
+    let local = Family::ALL.iter().filter(|family| family.is_local());
+    let local = local.map(|family| format!("{:?}", family.name()));
     let kinds = Family::ALL.iter().map(kind).chain(["(\"scripted\")".to_owned()]);
     [
         BEGIN.to_owned(),
@@ -93,6 +95,12 @@ pub(super) fn generated() -> String {
             "contexture-provider--kinds",
             kinds,
             "Kinds of providers, with their usual addresses.",
+        ),
+        constant(
+            "contexture-provider--local",
+            local,
+            "Kinds of providers that run here: they want no key, and are told how large a\n\
+             window to load.",
         ),
         END.to_owned(),
     ]

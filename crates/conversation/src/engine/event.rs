@@ -199,6 +199,27 @@ pub struct Statistics {
     pub management_failures: u64,
 }
 
+/// Returns the session that an event is about, if any, by reference as the event.
+macro_rules! session_of {
+    ($event:expr) => {
+        match $event {
+            Event::SessionChanged { session, .. }
+            | Event::WindowBuilt { session, .. }
+            | Event::ContextPruned { session, .. }
+            | Event::ContextSummarized { session, .. }
+            | Event::CheckpointCreated { session, .. }
+            | Event::ApprovalsChanged { session, .. }
+            | Event::TurnManaged { session, .. } => Some(session),
+            Event::ContextChanged { .. }
+            | Event::MemoriesChanged { .. }
+            | Event::ProvidersChanged { .. }
+            | Event::AgentsChanged { .. }
+            | Event::ToolsChanged { .. }
+            | Event::TextWanted { .. } => None,
+        }
+    };
+}
+
 impl Event {
     /// Returns the subject of the event: the name of a manager, session, provider or agent;
     /// `agents` for tools that agents may call; empty for all other events. Among events with the
@@ -230,40 +251,12 @@ impl Event {
 
     /// Returns the session that the event is about, if any.
     pub fn session(&self) -> Option<&SessionName> {
-        match self {
-            Self::SessionChanged { session, .. }
-            | Self::WindowBuilt { session, .. }
-            | Self::ContextPruned { session, .. }
-            | Self::ContextSummarized { session, .. }
-            | Self::CheckpointCreated { session, .. }
-            | Self::ApprovalsChanged { session, .. }
-            | Self::TurnManaged { session, .. } => Some(session),
-            Self::ContextChanged { .. }
-            | Self::MemoriesChanged { .. }
-            | Self::ProvidersChanged { .. }
-            | Self::AgentsChanged { .. }
-            | Self::ToolsChanged { .. }
-            | Self::TextWanted { .. } => None,
-        }
+        session_of!(self)
     }
 
     /// Returns the session that the event is about, if any.
     pub(super) fn session_mut(&mut self) -> Option<&mut SessionName> {
-        match self {
-            Self::SessionChanged { session, .. }
-            | Self::WindowBuilt { session, .. }
-            | Self::ContextPruned { session, .. }
-            | Self::ContextSummarized { session, .. }
-            | Self::CheckpointCreated { session, .. }
-            | Self::ApprovalsChanged { session, .. }
-            | Self::TurnManaged { session, .. } => Some(session),
-            Self::ContextChanged { .. }
-            | Self::MemoriesChanged { .. }
-            | Self::ProvidersChanged { .. }
-            | Self::AgentsChanged { .. }
-            | Self::ToolsChanged { .. }
-            | Self::TextWanted { .. } => None,
-        }
+        session_of!(self)
     }
 
     /// Returns whether both events have the same kind and subject.

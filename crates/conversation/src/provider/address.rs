@@ -1,10 +1,8 @@
 //! Addresses of servers, as users write them: with and without the version, with the whole
 //! endpoint, with a query.
 
-use super::family::Family;
+use super::family::{DEPLOYMENTS, Family};
 
-/// The path below which Azure has deployments.
-pub(super) const DEPLOYMENTS: &str = "/openai/deployments/";
 /// Endings of the hosts of Azure, which take the key in a header of their own.
 const AZURE: &[&str] =
     &[".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"];

@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::Decoder;
 use crate::provider::chat::{Effort, Request};
 
+/// The path below which Azure has deployments.
+pub(in crate::provider) const DEPLOYMENTS: &str = "/openai/deployments/";
+
 /// The facts of a family. Each has them in its file.
 pub(in crate::provider) struct FamilyFacts {
     /// Default address of the interface.

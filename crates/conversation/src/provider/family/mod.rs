@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use self::calls::{AnswerCalls, Finished};
 pub(super) use self::effort::{fit_budget, other_effort, sends_effort};
 use self::facts::FamilyFacts;
-pub(super) use self::facts::LimitsIn;
+pub(super) use self::facts::{DEPLOYMENTS, LimitsIn};
 pub(super) use self::openai::fill_in_reasoning;
 pub(super) use self::responses::INCLUDED;
 use self::shape::{Halves, stop};
@@ -303,6 +303,12 @@ impl Family {
     /// Returns the default address of the interface.
     pub fn usual_url(self) -> &'static str {
         self.facts().usual_url
+    }
+
+    /// Returns whether servers of this kind usually run on the user's machine. They want no key, and
+    /// are told how large a window to load.
+    pub fn is_local(self) -> bool {
+        self.facts().usual_key.is_none()
     }
 
     /// Returns the message form that this family needs; see [`normal`](super::normal::normal).

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::shape::{Shaped, figure, first, has_one, list, mended_value, object, said, text, word};
 use super::{
-    Broken, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, effort, functions, set, stop,
+    Broken, DEPLOYMENTS, Decoder, FamilyFacts, GatheredAnswer, LimitsIn, append, effort, functions,
+    set, stop,
 };
-use crate::provider::address::DEPLOYMENTS;
 use crate::provider::chat::{ChatMessage, OutputSchema, Request, ShownAttachment, Usage};
 use crate::provider::refusal::ServerRefusal;
 use crate::session::message::ToolCall;

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 
 use super::cut::{self, Around};
 use super::report::{ItemFate, ItemVerdict, Reason};
-use super::{Format, frame, section};
+use super::{Format, form, section};
 use crate::context::item::Item;
 use crate::tokens::Counter;
 use crate::wording::counted;
@@ -180,7 +180,7 @@ impl<'a> Draft<'a> {
     /// of the text's parts.
     fn sums(&mut self, max_tokens: u64) -> Vec<u64> {
         let mut sums = Vec::with_capacity(self.pieces.len());
-        let [header, _, footer] = frame(self.format);
+        let ([header, _, footer], _) = form(self.format);
         let mut sum = self.counter.count(header) + self.counter.count(footer);
         for (parts, index) in (3..).zip(self.keeping.clone()) {
             sum += self.section(index).tokens;
@@ -195,7 +195,7 @@ impl<'a> Draft<'a> {
     fn text_of(&mut self, kept: usize) -> DraftText {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();
-        let [header, separator, footer] = frame(self.format);
+        let ([header, separator, footer], _) = form(self.format);
         let mut text = String::from(header);
         for (position, index) in chosen.into_iter().enumerate() {
             if position > 0 {
@@ -257,7 +257,7 @@ impl<'a> Draft<'a> {
     fn around(&mut self, index: usize, kept: usize) -> Around {
         let mut chosen = self.keeping[..kept].to_vec();
         chosen.sort_unstable();
-        let [header, separator, footer] = frame(self.format);
+        let ([header, separator, footer], _) = form(self.format);
         let mut before = String::from(header);
         let mut after = String::new();
         for other in chosen {

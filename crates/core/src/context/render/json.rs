@@ -7,9 +7,7 @@ use serde::Serialize;
 use super::{RenderPart, date_of};
 use crate::visible::visible_json;
 
-pub(super) const HEADER: &str = "{\"items\":[";
-pub(super) const SEPARATOR: &str = ",";
-pub(super) const FOOTER: &str = "]}";
+pub(super) const FRAME: [&str; 3] = ["{\"items\":[", ",", "]}"];
 
 pub(super) fn section(part: &RenderPart<'_>, out: &mut String) {
     let id = part.item.id.to_string();

@@ -53,7 +53,7 @@ impl Default for Format {
 pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> String {
     let items: Vec<&Item> = items.into_iter().collect();
     let mut out = String::with_capacity(items.iter().map(|i| i.content.len() + OVERHEAD).sum());
-    let [header, separator, footer] = frame(format);
+    let ([header, separator, footer], _) = form(format);
     out.push_str(header);
     for (index, item) in items.into_iter().enumerate() {
         if index > 0 {
@@ -65,13 +65,15 @@ pub fn render<'a>(items: impl IntoIterator<Item = &'a Item>, format: Format) -> 
     out
 }
 
-/// Returns the texts before, between and after the sections.
-fn frame(format: Format) -> [&'static str; 3] {
+/// The texts before, between and after the sections, and what appends a section.
+type Form = ([&'static str; 3], fn(&RenderPart<'_>, &mut String));
+
+fn form(format: Format) -> Form {
     match format {
-        Format::Markdown => [markdown::HEADER, "", ""],
-        Format::Xml => [xml::HEADER, "", xml::FOOTER],
-        Format::Org => [org::HEADER, "", ""],
-        Format::Json => [json::HEADER, json::SEPARATOR, json::FOOTER],
+        Format::Markdown => (markdown::FRAME, markdown::section),
+        Format::Xml => (xml::FRAME, xml::section),
+        Format::Org => (org::FRAME, org::section),
+        Format::Json => (json::FRAME, json::section),
     }
 }
 
@@ -82,13 +84,8 @@ pub fn section(item: &Item, format: Format, out: &mut String) {
 
 /// Appends the section of one item with `body` in place of its content.
 fn section_with(item: &Item, body: &str, format: Format, out: &mut String) {
-    let part = RenderPart { item, language: language::of_item(item), body };
-    match format {
-        Format::Markdown => markdown::section(&part, out),
-        Format::Xml => xml::section(&part, out),
-        Format::Org => org::section(&part, out),
-        Format::Json => json::section(&part, out),
-    }
+    let (_, section) = form(format);
+    section(&RenderPart { item, language: language::of_item(item), body }, out);
 }
 
 /// One item with everything its section shows.

@@ -2,7 +2,7 @@
 
 use super::{RenderPart, end_line, push_age, push_annotation};
 
-pub(super) const HEADER: &str = "* Context\n\n";
+pub(super) const FRAME: [&str; 3] = ["* Context\n\n", "", ""];
 
 pub(super) fn section(part: &RenderPart<'_>, out: &mut String) {
     out.push_str("** ");

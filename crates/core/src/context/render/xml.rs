@@ -4,8 +4,7 @@ use super::{RenderPart, date_of, end_line, push_display};
 use crate::visible::visible;
 use crate::wording::span;
 
-pub(super) const HEADER: &str = "<context>\n";
-pub(super) const FOOTER: &str = "</context>\n";
+pub(super) const FRAME: [&str; 3] = ["<context>\n", "", "</context>\n"];
 
 /// Replacement for characters that XML 1.0 cannot express, not even by number.
 const REPLACEMENT: &str = "\u{fffd}";
