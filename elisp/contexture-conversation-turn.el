@@ -213,17 +213,16 @@ failure."
           (progn
             (write-region (prin1-to-string (list :history history :drafts drafts
                                                  :sessions sessions
-                                                 :used (contexture-conversation--merged-used
-                                                        (plist-get contents :used))))
+                                                 :used (seq-take
+                                                        (seq-uniq
+                                                         (append contexture-conversation--used
+                                                                 (plist-get contents :used)))
+                                                        200)))
                           nil new nil 'quiet)
             (rename-file new file t))
         (error (ignore-errors (delete-file new))
                (signal (car problem) (cdr problem)))))
     (setq contexture-conversation--new-history nil)))
-
-(defun contexture-conversation--merged-used (others)
-  "Return the ids of the conversations used here, then those of OTHERS."
-  (seq-take (seq-uniq (append contexture-conversation--used others)) 200))
 
 (defun contexture-conversation--with-entry (key value alist)
   "Return ALIST with (KEY . VALUE) first, or without KEY if VALUE is nil.

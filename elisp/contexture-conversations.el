@@ -1491,8 +1491,9 @@ nil for the current one."
   (let ((buffer (current-buffer)))
     (contexture-conversations--call
      'list-notes
-     (contexture-conversation-notes--params :limit contexture-conversation-notes--limit
-                                            :brief t)
+     (contexture-conversations--params :status contexture-conversation-notes--status
+                                       :limit contexture-conversation-notes--limit
+                                       :brief t)
      (lambda (views)
        (contexture--with-live-buffer buffer
          (setq tabulated-list-entries
@@ -1507,11 +1508,6 @@ nil for the current one."
                          "There are no notes with this status; f lists others.\n"
                        "No notes were taken in this conversation yet; in its buffer, \
 C-c C-t turns them on.\n")))))))))
-
-(defun contexture-conversation-notes--params (&rest plist)
-  "Return PLIST with parameters for the conversation and status of this list."
-  (append (contexture-conversations--params :status contexture-conversation-notes--status)
-          plist))
 
 (defun contexture-conversation-notes--row (view)
   "Return the columns of the list for VIEW, the notes of one turn."

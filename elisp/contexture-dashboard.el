@@ -154,11 +154,6 @@ NAME tells it apart from others; HELP says what it does."
                         'face 'contexture-dashboard-button 'help-echo help)
     (buffer-string)))
 
-(defun contexture-dashboard--of (number whole)
-  "Return a phrase for NUMBER of WHOLE."
-  (format "%s of %s" (contexture--number number)
-          (contexture--number whole)))
-
 ;;;; All of it
 
 (defun contexture-dashboard--text (data)
@@ -212,7 +207,8 @@ NAME tells it apart from others; HELP says what it does."
      (contexture-dashboard--row
       "Messages" (if (eql log (plist-get stats :items))
                      (contexture--number log)
-                   (contexture-dashboard--of (plist-get stats :items) log))
+                   (format "%s of %s" (contexture--number (plist-get stats :items))
+                           (contexture--number log)))
       (contexture-dashboard--whereabouts stats))
      (contexture-dashboard--row
       "Turns" (contexture--number (plist-get stats :turns))
@@ -1104,7 +1100,8 @@ The newest comes first, and each has the name of the session."
                      (contexture--number (plist-get report :tokens-before))
                      (if (plist-get report :exact) "" " (estimated)")))
    (contexture-dashboard--row
-    "Chosen" (contexture-explain--choice (plist-get report :strategy)))
+    "Chosen" (let ((strategy (contexture--name (plist-get report :strategy))))
+               (alist-get strategy contexture--strategies strategy nil #'equal)))
    (contexture-dashboard--row
     "Stable" (contexture-explain--stable (plist-get report :stable)))
    (when-let* ((missing (plist-get report :missing)))
@@ -1116,11 +1113,6 @@ The newest comes first, and each has the name of the session."
      (contexture-dashboard--row "Items" items))
    (propertize (format "\n  %-18s %13s %11s  %s\n" "Part" "Tokens" "Score" "Why")
                'face 'shadow)))
-
-(defun contexture-explain--choice (strategy)
-  "Return a phrase that says what STRATEGY prefers when not everything fits."
-  (let ((name (contexture--name strategy)))
-    (alist-get name contexture--strategies name nil #'equal)))
 
 (defun contexture-explain--stable (stable)
   "Return a phrase for STABLE, the start that a window shares with the one before."

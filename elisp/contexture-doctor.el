@@ -136,7 +136,7 @@ The programs for Linux need no C library; Android is another system."
 
 (defun contexture-install--start (address checksum)
   "Download ADDRESS, a program that must have CHECKSUM, in another process."
-  (let ((new (contexture-install--new)))
+  (let ((new (concat (contexture--installed-server) ".new")))
     (condition-case problem
         (make-directory (file-name-directory new) t)
       (file-error (contexture--user-error "%s" (error-message-string problem))))
@@ -184,10 +184,6 @@ The programs for Linux need no C library; Android is another system."
       (set-buffer-multibyte nil)
       (insert-file-contents-literally file)
       (secure-hash 'sha256 (current-buffer)))))
-
-(defun contexture-install--new ()
-  "Return the file name of a new program that has not been tried yet."
-  (concat (contexture--installed-server) ".new"))
 
 (defun contexture-install--put (new)
   "Put the program NEW in its place, and say so."
@@ -285,16 +281,12 @@ Once the server knows such a provider, a message shows its name and PHRASE.")
   "Send the server in use what has changed in `contexture-providers'.
 Models that are no longer there are removed from the server, too."
   (when (contexture-running-p)
-    (dolist (name (contexture-provider--told-names))
+    (dolist (name (delete-dups (delq nil (mapcar #'car-safe contexture-provider--told))))
       (unless (assoc name contexture-providers)
         (contexture-provider--untell name)))
     (dolist (entry contexture-providers)
       (unless (member entry contexture-provider--told)
         (contexture-provider--tell contexture--connection entry)))))
-
-(defun contexture-provider--told-names ()
-  "Return the names of the providers that the server was sent."
-  (delete-dups (delq nil (mapcar #'car-safe contexture-provider--told))))
 
 (defun contexture-provider--forget-told (name)
   "Forget that the server was sent the provider NAME."

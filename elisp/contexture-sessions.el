@@ -298,10 +298,6 @@ waits until you allow it.\nThe hooks of contexture setup would tell"))
             (if folder (concat "/" (contexture--last-name folder)) "")
             (if branch (concat " " branch) ""))))
 
-(defun contexture-sessions--age (session)
-  "Return the age of SESSION as a short text."
-  (contexture-list--age (max 0 (- (truncate (float-time)) (plist-get session :updated)))))
-
 (defun contexture-sessions--words (session)
   "Return the last words of SESSION, as text, and since when a call is open."
   (concat (if (eq (plist-get session :state) :call-open)
@@ -315,7 +311,8 @@ waits until you allow it.\nThe hooks of contexture setup would tell"))
   (list (plist-get session :id)
         (vector (contexture-sessions--state session)
                 (contexture--visible (or (plist-get session :agent) "contexture"))
-                (contexture-sessions--age session)
+                (contexture-list--age
+                 (max 0 (- (truncate (float-time)) (plist-get session :updated))))
                 (contexture-sessions--tokens (plist-get session :tokens))
                 (contexture--visible (concat (make-string (* 2 depth) ?\s)
                                              (if (> depth 0) "└ " "")

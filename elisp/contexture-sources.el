@@ -262,16 +262,14 @@ these calls belong to.  BEFORE is a list of outcomes to put first."
               (funcall function manager (append before outcomes))
             (contexture--later
              #'contexture--add-refused manager refused function
-             (or step (contexture--step-of outcomes))
+             (or step (cl-some (lambda (outcome)
+                                 (plist-get (plist-get outcome :result) :version))
+                               outcomes))
              (append before
                      (cl-remove-if
                       (lambda (outcome)
                         (contexture--may-be-otherwise-p (plist-get outcome :error)))
                       outcomes))))))))))
-
-(defun contexture--step-of (outcomes)
-  "Return the step of the additions in OUTCOMES, of a batch, or nil."
-  (cl-some (lambda (outcome) (plist-get (plist-get outcome :result) :version)) outcomes))
 
 (defun contexture--may-be-otherwise-p (problem)
   "Return non-nil if another call may add what was refused because of PROBLEM."

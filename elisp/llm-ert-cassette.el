@@ -539,12 +539,8 @@ Ids that the client makes up differ from run to run."
                                (cl-remove "content-type" (llm-ert--entry-headers entry)
                                           :key #'car :test #'equal))
           (dolist (piece (llm-ert--entry-pieces entry))
-            (llm-ert--http-later-piece process piece))
+            (llm-ert--http-queue process (lambda () (llm-ert--http-piece process piece))))
           (llm-ert--http-end process))))))
-
-(defun llm-ert--http-later-piece (process piece)
-  "Send PIECE to PROCESS after the pieces before it, and by itself."
-  (llm-ert--http-queue process (lambda () (llm-ert--http-piece process piece))))
 
 (defun llm-ert--http-record (cassette request)
   "Ask the real server of CASSETTE the HTTP REQUEST, and answer what it says."
