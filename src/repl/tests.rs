@@ -32,11 +32,11 @@ impl Editor for Notes {
 
 /// A caller that opens sessions, and answers every other call with an echo.
 #[derive(Default)]
-struct Methods {
+struct EchoCaller {
     sessions: AtomicUsize,
 }
 
-impl MethodCaller for Methods {
+impl MethodCaller for EchoCaller {
     fn call(&self, method: &str, params: Value) -> Later<'_, Result<Value, WireError>> {
         let answer = match method {
             "open-session" => {
@@ -101,16 +101,16 @@ impl Answerer for Parrot {
     }
 }
 
-struct Client {
+struct ReplClient {
     repls: Repls,
     told: mpsc::UnboundedReceiver<String>,
 }
 
-impl Client {
+impl ReplClient {
     fn new() -> Self {
         let (notes, told) = mpsc::unbounded_channel();
         let settings = ReplSettings { answerer: Arc::new(Parrot), ..ReplSettings::default() };
-        let caller = Arc::new(Methods::default());
+        let caller = Arc::new(EchoCaller::default());
         Self { repls: Repls::new(Arc::new(Notes(notes)), caller, settings), told }
     }
 
@@ -133,9 +133,9 @@ impl Client {
     }
 }
 
-fn run(test: impl AsyncFnOnce(Client)) {
+fn run(test: impl AsyncFnOnce(ReplClient)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { test(Client::new()).await });
+    runtime.block_on(async { test(ReplClient::new()).await });
 }
 
 #[test]

@@ -151,7 +151,7 @@ pub(crate) struct ModelAnswerer {
 }
 
 /// Receives the progress of a chat, and sends it on as pieces.
-struct Pieces(mpsc::Sender<ProgressPiece>);
+struct PieceSender(mpsc::Sender<ProgressPiece>);
 
 /// Maximum number of pieces that wait to be shown before the chat waits too. The channel holds
 /// twice as many, since some pieces, such as results of tools, are sent without waiting.
@@ -175,7 +175,7 @@ impl ModelAnswerer {
     }
 }
 
-impl Peer for Pieces {
+impl Peer for PieceSender {
     fn progress(&self, params: Value) -> bool {
         let (Some(Value::Keyword(kind)), Some(Value::Str(text))) =
             (params.get("kind"), params.get("text"))
@@ -326,7 +326,7 @@ impl Answerer for ModelAnswerer {
             });
             let (sender, mut pieces) = mpsc::channel(2 * WAITING);
             let mut shown = ShownProgress::default();
-            let progress = Arc::new(Pieces(sender));
+            let progress = Arc::new(PieceSender(sender));
             let cancelled = turn.cancelled.clone();
             let answer = caller.stream("chat", params, progress, cancelled);
             tokio::pin!(answer);

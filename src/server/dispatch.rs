@@ -21,7 +21,7 @@ use crate::rpc::{self, CalledMethod, MethodCall, Pace, Step, engine_error};
 use crate::system::promptly;
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::message::{Request, RequestId, WireError};
+use crate::wire::message::{CallRequest, RequestId, WireError};
 
 /// Maximum number of one client's large answers that are being made or have not been read yet: one
 /// is written while the next is made. Further calls wait before they copy any content.
@@ -29,7 +29,7 @@ const LARGE_ANSWERS: usize = 2;
 
 /// A call on its way to the dispatcher.
 pub(super) struct DispatchedCall {
-    pub(super) request: Request,
+    pub(super) request: CallRequest,
     /// Caller inside the server that waits for the answer; `None` if the client waits for it.
     pub(super) answer_to: Option<oneshot::Sender<ReplyOutcome>>,
     /// Receiver of the call's progress; `None` if the client receives it.
@@ -54,7 +54,7 @@ pub(super) struct Inside {
 
 impl rpc::MethodCaller for Inside {
     fn call(&self, method: &str, params: Value) -> rpc::Later<'_, ReplyOutcome> {
-        let request = Request { id: None, method: method.to_owned(), params };
+        let request = CallRequest { id: None, method: method.to_owned(), params };
         self.ask(request, None, self.gone.child_token())
     }
 
@@ -66,7 +66,8 @@ impl rpc::MethodCaller for Inside {
         cancelled: CancellationToken,
     ) -> rpc::Later<'_, ReplyOutcome> {
         // Progress goes only to calls with an id; this id is not sent to anyone.
-        let request = Request { id: Some(RequestId::Int(0)), method: method.to_owned(), params };
+        let request =
+            CallRequest { id: Some(RequestId::Int(0)), method: method.to_owned(), params };
         let token = self.gone.child_token();
         let mut call = self.ask(request, Some(progress), token.clone());
         Box::pin(async move {
@@ -82,7 +83,7 @@ impl rpc::MethodCaller for Inside {
 impl Inside {
     fn ask(
         &self,
-        request: Request,
+        request: CallRequest,
         peer: Option<Arc<dyn rpc::Peer>>,
         cancelled: CancellationToken,
     ) -> rpc::Later<'_, ReplyOutcome> {
@@ -168,7 +169,7 @@ impl Dispatcher {
     async fn run(&mut self, next: DispatchedCall) {
         let DispatchedCall { request, answer_to, peer, access, dialect, cancelled, bytes, room } =
             next;
-        let Request { id, method, mut params } = request;
+        let CallRequest { id, method, mut params } = request;
         let found = rpc::find(&method, &mut params);
         // Callers inside the server are not the client that introduced itself.
         let client = if answer_to.is_some() { Arc::default() } else { self.client.clone() };

@@ -25,7 +25,7 @@ use crate::rpc::{self, CallCancelled, MethodCall, Step, engine_error, spelled};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
 use crate::wire::frame::{Frame, GuardedDecoder, MessageEnds, show_header};
-use crate::wire::message::{Incoming, Request, WireError};
+use crate::wire::message::{CallRequest, Incoming, WireError};
 
 /// Size in bytes of one permit of the semaphore that bounds what a client's queued and running calls
 /// and evaluations take.
@@ -305,8 +305,8 @@ impl ClientReader {
     }
 
     /// Runs `cancel` at once: it must overtake the queued calls.
-    fn cancel(&mut self, request: Request, dialect: Dialect) {
-        let Request { id, method, mut params } = request;
+    fn cancel(&mut self, request: CallRequest, dialect: Dialect) {
+        let CallRequest { id, method, mut params } = request;
         let call = MethodCall {
             tools: Arc::clone(self.server.tools()),
             peer: Arc::new(self.outbox.clone()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::message::{Request, RequestId};
+use crate::wire::message::{CallRequest, RequestId};
 
 /// Calls by id. Clones share the same registry.
 #[derive(Clone, Default)]
@@ -14,7 +14,7 @@ pub(super) struct RunningCalls(Arc<Mutex<HashMap<RequestId, Weak<CancellationTok
 
 impl RunningCalls {
     /// Registers a call.
-    pub(super) fn remember(&self, request: &Request, cancelled: &Arc<CancellationToken>) {
+    pub(super) fn remember(&self, request: &CallRequest, cancelled: &Arc<CancellationToken>) {
         let Some(id) = &request.id else { return };
         self.calls().insert(id.clone(), Arc::downgrade(cancelled));
     }
@@ -53,7 +53,7 @@ mod tests {
         let begin = |id: &str| {
             let (id, params) = (Some(RequestId::Str(id.to_owned())), Value::Nil);
             let cancelled = Arc::new(CancellationToken::new());
-            running.remember(&Request { id, method: "ping".to_owned(), params }, &cancelled);
+            running.remember(&CallRequest { id, method: "ping".to_owned(), params }, &cancelled);
             cancelled
         };
         let id = |id: &str| RequestId::Str(id.to_owned());

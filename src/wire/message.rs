@@ -27,7 +27,7 @@ impl From<RequestId> for Value {
 
 /// A call: a request if it has an id, otherwise a notification.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Request {
+pub struct CallRequest {
     /// Id of the request. Absent for a notification, which gets no reply.
     pub id: Option<RequestId>,
     /// Name of the method in kebab-case.
@@ -40,7 +40,7 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Incoming {
     /// A well-formed call.
-    Call(Request),
+    Call(CallRequest),
     /// A message that cannot be understood: its id, if that could be read, and the error to answer.
     Invalid(Option<RequestId>, WireError),
     /// A request of an EPC client for the list of methods. Only EPC has this request.

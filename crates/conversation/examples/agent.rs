@@ -45,14 +45,14 @@ pub struct Tally {
 }
 
 /// A tool that runs the tests of a part, and counts its calls.
-struct RunTests(Arc<AtomicUsize>);
+struct TestRunner(Arc<AtomicUsize>);
 
 #[derive(Deserialize)]
 struct Part {
     part: usize,
 }
 
-impl Tool for RunTests {
+impl Tool for TestRunner {
     type Args = Part;
     type Error = std::io::Error;
 
@@ -91,7 +91,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Those of the conversation and of the output.
 pub async fn run(out: &mut dyn Write) -> Result<Tally, Box<dyn std::error::Error>> {
     let runs = Arc::new(AtomicUsize::new(0));
-    let conversation = open(RunTests(Arc::clone(&runs))).await?;
+    let conversation = open(TestRunner(Arc::clone(&runs))).await?;
     conversation.remember("The user wants every change to have a test.").await?;
     let mut tally = Tally::default();
     for number in 1..=TURNS {
@@ -126,7 +126,7 @@ pub async fn run(out: &mut dyn Write) -> Result<Tally, Box<dyn std::error::Error
     Ok(Tally { runs: runs.load(Ordering::Relaxed), ..tally })
 }
 
-async fn open(tool: RunTests) -> Result<Conversation, Error> {
+async fn open(tool: TestRunner) -> Result<Conversation, Error> {
     Conversation::builder("tla")
         .provider(Provider::scripted(SCRIPT))
         .tool(tool)

@@ -38,15 +38,15 @@ impl ChatProvider for Counting {
                 StreamEvent::Usage(Usage { output: Some(2), ..Usage::default() }),
                 StreamEvent::Stopped(Stop::Finished),
             ];
-            Ok(Box::new(Pieces(pieces.into_iter())) as Box<dyn AnswerStream>)
+            Ok(Box::new(PieceStream(pieces.into_iter())) as Box<dyn AnswerStream>)
         })
     }
 }
 
 /// An answer in progress.
-struct Pieces(std::vec::IntoIter<StreamEvent>);
+struct PieceStream(std::vec::IntoIter<StreamEvent>);
 
-impl AnswerStream for Pieces {
+impl AnswerStream for PieceStream {
     fn next(&mut self) -> Answer<'_, Option<StreamEvent>> {
         Box::pin(std::future::ready(Ok(self.0.next())))
     }

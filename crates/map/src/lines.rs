@@ -74,7 +74,7 @@ impl<'a> LineReader<'a> {
         for token in tokens(code).filter(|token| Some(token.as_ptr()) != own) {
             self.found.refer(token);
         }
-        let Some(Named { name, counts }) = name else { return };
+        let Some(DefinedName { name, counts }) = name else { return };
         // Clauses of one function, and declarations of one that follows, are one definition.
         if self.found.definitions.last().is_some_and(|it| it.name == name && counts && it.counts) {
             return;
@@ -105,7 +105,7 @@ impl<'a> LineReader<'a> {
 }
 
 /// The name that a line defines.
-struct Named<'a> {
+struct DefinedName<'a> {
     name: &'a str,
     /// False for what only holds others, such as an extension.
     counts: bool,
@@ -113,7 +113,7 @@ struct Named<'a> {
 
 impl Rules {
     /// Returns the name that a line defines.
-    fn define<'a>(&self, code: &'a str, is_top: bool) -> Option<Named<'a>> {
+    fn define<'a>(&self, code: &'a str, is_top: bool) -> Option<DefinedName<'a>> {
         let mut rest = self.without_annotations(code);
         let mut is_modified = false;
         loop {
@@ -131,10 +131,10 @@ impl Rules {
                     rest = after_word;
                     continue;
                 }
-                return self.name(after_word).map(|name| Named { name, counts: is_definer });
+                return self.name(after_word).map(|name| DefinedName { name, counts: is_definer });
             }
             if self.values.contains(&word) && (is_top || is_modified) && self.is_kind(code) {
-                return self.name(after_word).map(|name| Named { name, counts: true });
+                return self.name(after_word).map(|name| DefinedName { name, counts: true });
             }
             if !MODIFIERS.contains(&word) {
                 break;
@@ -156,7 +156,7 @@ impl Rules {
         } else {
             None
         };
-        name.map(|name| Named { name, counts: true })
+        name.map(|name| DefinedName { name, counts: true })
     }
 
     /// Returns true if the value of a line is not only another name for something.

@@ -24,7 +24,7 @@ struct Place {
 
 #[derive(Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-struct Params {
+struct GivenParams {
     manager: String,
     content: Option<String>,
     kind: Option<Kind>,
@@ -47,8 +47,8 @@ enum Shape {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Tree {
-    children: Vec<Tree>,
+struct NestedValue {
+    children: Vec<NestedValue>,
 }
 
 fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
@@ -72,16 +72,16 @@ fn check_encoded<T: Serialize>(value: T, expected: &str) {
 
 #[test]
 fn structs_come_from_plists_maps_and_nil() {
-    let expected = || Params {
+    let expected = || GivenParams {
         manager: "a".to_owned(),
         limit: 3,
         place: Some(Place { start_line: 1, end_line: None }),
-        ..Params::default()
+        ..GivenParams::default()
     };
     check("(:manager \"a\" :limit 3 :place (:start-line 1))", expected());
     check("(:manager a :limit 3 :place (:start_line 1 :end_line nil))", expected());
     check("(:manager :a :limit 3 :place (:start-line 1) :limit 7)", expected());
-    check("nil", Params::default());
+    check("nil", GivenParams::default());
     let place = Value::Map(vec![("start_line".into(), Value::Int(1))]);
     let map = vec![
         ("manager".into(), Value::Str("a".to_owned())),
@@ -90,7 +90,7 @@ fn structs_come_from_plists_maps_and_nil() {
     ];
     assert_eq!(Value::Map(map).decode(), Ok(expected()));
     let symbols = vec![Value::Symbol(":limit".into()), Value::Int(3)];
-    assert_eq!(Value::List(symbols).decode::<Params>().map(|params| params.limit), Ok(3));
+    assert_eq!(Value::List(symbols).decode::<GivenParams>().map(|params| params.limit), Ok(3));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_field_that_is_a_value_arrives_exactly() {
         "t",
     ] {
         let value = read(text).unwrap();
-        let params: Params = decode(&format!("(:metadata {text} :limit 1)")).unwrap();
+        let params: GivenParams = decode(&format!("(:metadata {text} :limit 1)")).unwrap();
         assert_eq!(params.metadata.as_ref(), Some(&value), "{text}");
         let encoded = to_value(&params).unwrap();
         assert_eq!(encoded.get("metadata"), Some(&value), "{text}");
@@ -194,7 +194,7 @@ fn a_text_is_moved_and_not_copied() {
     let text = "x".repeat(1000);
     let address = text.as_ptr();
     let list = Value::List(vec![Value::Keyword("content".into()), Value::Str(text)]);
-    let content = list.decode::<Params>().unwrap().content.unwrap();
+    let content = list.decode::<GivenParams>().unwrap().content.unwrap();
     assert_eq!(content.as_ptr(), address);
 }
 
@@ -253,15 +253,15 @@ fn enums_come_from_names_and_single_entries() {
 
 #[test]
 fn errors_say_where() {
-    check_error::<Params>("(:limit -3)", "limit must be an integer of 0 or more, got -3");
-    check_error::<Params>("(:place (:start-line x))", {
+    check_error::<GivenParams>("(:limit -3)", "limit must be an integer of 0 or more, got -3");
+    check_error::<GivenParams>("(:place (:start-line x))", {
         "place.start-line must be an integer of 0 or more, got the symbol x"
     });
-    check_error::<Params>("(:types (code file foo))", {
+    check_error::<GivenParams>("(:types (code file foo))", {
         "types[2] must be one of code, repl-history, file, got foo"
     });
-    check_error::<Params>("(:place (:end-line 1))", "place.start-line is required");
-    check_error::<Params>("(:place (:start-line 1 :foo_bar 1))", {
+    check_error::<GivenParams>("(:place (:end-line 1))", "place.start-line is required");
+    check_error::<GivenParams>("(:place (:start-line 1 :foo_bar 1))", {
         "place.foo-bar is not a parameter here; the parameters are start-line, end-line"
     });
     check_error::<Vec<Vec<u8>>>("((1) (2 x))", {
@@ -270,20 +270,20 @@ fn errors_say_where() {
     check_error::<Vec<Place>>("((:start-line 1) (:start-line x))", {
         "[1].start-line must be an integer of 0 or more, got the symbol x"
     });
-    let error = decode::<Params>("(:bogus 1)").unwrap_err();
+    let error = decode::<GivenParams>("(:bogus 1)").unwrap_err();
     assert_eq!(error.path, "bogus");
     assert!(
         error.message.starts_with("is not a parameter here; the parameters are manager, content")
     );
     let long = format!("(:limit \"{}\\n\")", "x".repeat(50));
-    check_error::<Params>(&long, {
+    check_error::<GivenParams>(&long, {
         "limit must be an integer of 0 or more, got \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\""
     });
 }
 
 #[test]
 fn rust_values_become_data() {
-    check_encoded(Params { manager: "a".to_owned(), limit: 2, ..Params::default() }, {
+    check_encoded(GivenParams { manager: "a".to_owned(), limit: 2, ..GivenParams::default() }, {
         "(:manager \"a\" :content nil :kind nil :types nil :limit 2 :max-tokens 0 :ratio 0.0 \
          :live nil :place nil :metadata nil)"
     });
@@ -306,7 +306,7 @@ fn rust_values_become_data() {
 fn a_result_is_one_struct_with_all_that_data_have() {
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
-    struct Place<'a> {
+    struct ShownPlace<'a> {
         file_name: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         last_line: Option<u64>,
@@ -319,7 +319,7 @@ fn a_result_is_one_struct_with_all_that_data_have() {
         phase: Option<Keyword<String>>,
         kind: Kind,
         #[serde(flatten)]
-        place: Place<'a>,
+        place: ShownPlace<'a>,
         metadata: &'a Value,
         removed: Vec<Keyword<&'a str>>,
     }
@@ -328,7 +328,7 @@ fn a_result_is_one_struct_with_all_that_data_have() {
         token_counter: Keyword("o200k_base"),
         phase,
         kind: Kind::ReplHistory,
-        place: Place { file_name: "a", last_line },
+        place: ShownPlace { file_name: "a", last_line },
         metadata: &metadata,
         removed: vec![Keyword("x"), Keyword("y")],
     };
@@ -355,7 +355,8 @@ fn encoded_values_decode_the_same() {
         assert_eq!(to_value(&shape).unwrap().decode(), Ok(shape));
     }
     let place = Some(Place { start_line: u64::MAX, end_line: Some(7) });
-    let params = Params { place, types: vec![Kind::File], live: true, ..Params::default() };
+    let params =
+        GivenParams { place, types: vec![Kind::File], live: true, ..GivenParams::default() };
     assert_eq!(to_value(&params).unwrap().decode(), Ok(params));
 }
 
@@ -364,7 +365,7 @@ fn the_deepest_message_fits_the_stack() {
     let depth = MAX_DEPTH / 2;
     let text = format!("{}{}", "(:children (".repeat(depth), "))".repeat(depth));
     let text = text.replace("(:children ())", "(:children nil)");
-    let mut tree: &Tree = &decode(&text).unwrap();
+    let mut tree: &NestedValue = &decode(&text).unwrap();
     let mut found = 1;
     while let Some(child) = tree.children.first() {
         (tree, found) = (child, found + 1);

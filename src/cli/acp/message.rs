@@ -29,7 +29,7 @@ pub(super) struct AcpMessage<'a> {
 /// All parameters that the proxy reads. Each method has only some of these parameters.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Params<'a> {
+pub(super) struct AcpParams<'a> {
     pub(super) session_id: Option<String>,
     pub(super) cwd: Option<PathBuf>,
     /// `null` counts as a value, not as absent.
@@ -73,7 +73,7 @@ impl<'a> AcpMessage<'a> {
         (id.is_string() || id.is_number()).then(|| id.to_string())
     }
 
-    pub(super) fn params(&self) -> Option<Params<'a>> {
+    pub(super) fn params(&self) -> Option<AcpParams<'a>> {
         let params = self.params?.get();
         params.starts_with('{').then(|| serde_json::from_str(params).ok())?
     }
@@ -94,7 +94,7 @@ impl<'a> AcpMessage<'a> {
     pub(super) fn with_server(
         &self,
         line: &[u8],
-        params: &Params<'_>,
+        params: &AcpParams<'_>,
         command: &str,
         args: &[String],
     ) -> Option<Vec<u8>> {
@@ -115,7 +115,7 @@ impl<'a> AcpMessage<'a> {
     }
 }
 
-impl<'a> Params<'a> {
+impl<'a> AcpParams<'a> {
     /// Returns `line` with `text` added after the blocks of the prompt: as a resource if
     /// `is_embedded`, or else as a text block. Returns `None` if the prompt is not a list of
     /// blocks.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::aside::Aside;
-use super::message::{AcpMessage, AcpResult, Params};
+use super::message::{AcpMessage, AcpParams, AcpResult};
 use super::record::{AcpRecord, AcpSession};
 
 /// Maximum number of requests that wait for a response, and of sessions. Beyond this number,
@@ -183,7 +183,7 @@ impl KnownSession {
 
     /// Returns the session and the update in `params`, if the update belongs in a recording.
     /// Updates that an agent repeats while it loads a session do not.
-    fn overheard<'a>(&self, params: &Params<'a>) -> Option<(AcpSession, &'a str)> {
+    fn overheard<'a>(&self, params: &AcpParams<'a>) -> Option<(AcpSession, &'a str)> {
         let id = params.session_id.as_deref()?;
         let is_asked = |asked: &PendingRequest| matches!(asked, PendingRequest::Prompt { session, .. } if session == id);
         let (update, text) = params.update()?;
@@ -235,7 +235,7 @@ impl KnownSession {
     /// Handles an update. If it shows work on the only waiting prompt of its session, the agent has
     /// received the push of that prompt. Returns the session and the number of this push; `None` if
     /// there is no such push, or the push was known to be received.
-    fn worked_on(&mut self, params: &Params<'_>) -> Option<(AcpSession, u64)> {
+    fn worked_on(&mut self, params: &AcpParams<'_>) -> Option<(AcpSession, u64)> {
         let in_flight = |session: &TalkSession| session.in_flight.is_some();
         if !self.sessions.values().any(in_flight) {
             return None;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::remote::{CalledBy, Remote};
-use super::{Brought, ClientTools, Effect};
+use super::{ClientTools, Effect, RegisteredTool};
 
 /// Maximum time, in seconds, in which the user of the tool's client can allow a call.
 const PATIENCE: u64 = 600;
@@ -13,7 +13,7 @@ impl ClientTools {
     /// there is no result, as text for the model.
     pub(in crate::rpc) async fn call_for_agent(
         &self,
-        brought: &Arc<Brought>,
+        brought: &Arc<RegisteredTool>,
         arguments: &str,
         agent: &str,
         project: &str,
@@ -27,8 +27,8 @@ impl ClientTools {
 
     /// Returns the tools that agents may call in a project. If several tools have the same name,
     /// returns only the one that came first.
-    pub(in crate::rpc) fn for_agents(&self, project: &str) -> Vec<Arc<Brought>> {
-        let mut offered: Vec<Arc<Brought>> = Vec::new();
+    pub(in crate::rpc) fn for_agents(&self, project: &str) -> Vec<Arc<RegisteredTool>> {
+        let mut offered: Vec<Arc<RegisteredTool>> = Vec::new();
         for brought in self.here() {
             let is_known = offered.iter().any(|known| known.tool.name == brought.tool.name);
             if brought.tool.is_for_agents(project) && !is_known {

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Brought, ClientTools, ToolDescription};
+use super::{ClientTools, RegisteredTool, ToolDescription};
 use crate::rpc::client::Client;
 use crate::store::session::SessionRow;
 
@@ -16,7 +16,7 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    fn is(&self, session: u64, brought: &Brought) -> bool {
+    fn is(&self, session: u64, brought: &RegisteredTool) -> bool {
         self.session == session
             && self.tool == brought.tool
             && self.client.ptr_eq(&brought.owner.client)
@@ -25,7 +25,7 @@ impl Allowed {
 
 impl ClientTools {
     /// Allows all calls of a tool in a session.
-    pub(super) fn allow(&self, session: u64, brought: &Brought) {
+    pub(super) fn allow(&self, session: u64, brought: &RegisteredTool) {
         let mut known = self.known();
         if !known.allowed.iter().any(|allowed| allowed.is(session, brought)) {
             let (tool, client) = (brought.tool.clone(), Weak::clone(&brought.owner.client));
@@ -33,7 +33,7 @@ impl ClientTools {
         }
     }
 
-    pub(super) fn is_allowed(&self, session: u64, brought: &Brought) -> bool {
+    pub(super) fn is_allowed(&self, session: u64, brought: &RegisteredTool) -> bool {
         self.known().allowed.iter().any(|allowed| allowed.is(session, brought))
     }
 

@@ -37,7 +37,7 @@ pub struct ClientTools(Arc<Mutex<KnownTools>>);
 
 #[derive(Default)]
 struct KnownTools {
-    tools: Vec<Arc<Brought>>,
+    tools: Vec<Arc<RegisteredTool>>,
     allowed: Vec<Allowed>,
     /// Number of the last call.
     last: u64,
@@ -45,7 +45,7 @@ struct KnownTools {
 }
 
 /// A tool, with the connection that brought it.
-pub(super) struct Brought {
+pub(super) struct RegisteredTool {
     pub(super) owner: ToolOwner,
     pub(super) tool: ToolDescription,
 }
@@ -75,7 +75,11 @@ impl ClientTools {
     /// Replaces the tools of a connection. Returns the earlier and the new tools, so that the
     /// caller can [announce] the change; returns no tools if they are the same as before. Ends the
     /// permissions for tools that are gone or described in other words.
-    pub(super) fn set(&self, owner: &ToolOwner, tools: Vec<ToolDescription>) -> Vec<Arc<Brought>> {
+    pub(super) fn set(
+        &self,
+        owner: &ToolOwner,
+        tools: Vec<ToolDescription>,
+    ) -> Vec<Arc<RegisteredTool>> {
         let mut known = self.known();
         let mut changed = known.take(&owner.client);
         let is_same = changed.iter().map(|brought| &brought.tool).eq(&tools);
@@ -83,7 +87,7 @@ impl ClientTools {
             !allowed.client.ptr_eq(&owner.client) || tools.contains(&allowed.tool)
         };
         known.allowed.retain(is_shown);
-        let brought = |tool| Arc::new(Brought { owner: owner.clone(), tool });
+        let brought = |tool| Arc::new(RegisteredTool { owner: owner.clone(), tool });
         let new: Vec<_> = tools.into_iter().map(brought).collect();
         known.tools.extend(new.iter().cloned());
         changed.extend(new);
@@ -91,13 +95,13 @@ impl ClientTools {
     }
 
     /// Returns the tools of the connections that are open, in the order in which the tools came.
-    pub(super) fn here(&self) -> Vec<Arc<Brought>> {
+    pub(super) fn here(&self) -> Vec<Arc<RegisteredTool>> {
         self.known().tools.iter().filter(|tool| tool.owner.is_here()).cloned().collect()
     }
 
     /// Returns whether a tool is still there, and reaches what it reached when it was brought.
-    pub(super) fn has(&self, brought: &Brought) -> bool {
-        let is_same = |known: &Arc<Brought>| {
+    pub(super) fn has(&self, brought: &RegisteredTool) -> bool {
+        let is_same = |known: &Arc<RegisteredTool>| {
             known.owner.client.ptr_eq(&brought.owner.client)
                 && known.tool.name == brought.tool.name
                 && known.tool.touches == brought.tool.touches
@@ -137,7 +141,7 @@ impl ClientTools {
     }
 
     /// Returns the tools of the connections that are open, those of this client first.
-    fn own_first(&self, client: &Arc<Client>) -> Vec<Arc<Brought>> {
+    fn own_first(&self, client: &Arc<Client>) -> Vec<Arc<RegisteredTool>> {
         let client = Arc::downgrade(client);
         let mut here = self.here();
         here.sort_by_key(|tool| !tool.owner.client.ptr_eq(&client));
@@ -181,7 +185,7 @@ impl ClientTools {
 
 impl KnownTools {
     /// Removes the tools of a connection, and returns them.
-    fn take(&mut self, client: &Weak<Client>) -> Vec<Arc<Brought>> {
+    fn take(&mut self, client: &Weak<Client>) -> Vec<Arc<RegisteredTool>> {
         self.tools.extract_if(.., |tool| tool.owner.client.ptr_eq(client)).collect()
     }
 }

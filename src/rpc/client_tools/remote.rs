@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::given::Effect;
-use super::{Brought, CALLED, CANCELLED, ClientTools};
+use super::{CALLED, CANCELLED, ClientTools, RegisteredTool};
 use crate::agent::tools::{OfferedTool, ToolRequest, ToolTurn, one_line};
 use crate::agent::{Job, Later};
 use crate::ids::SessionId;
@@ -60,7 +60,7 @@ pub(super) struct ToolCancelled<'a> {
 
 /// A client's tool, for a turn.
 pub(super) struct Remote {
-    pub(super) brought: Arc<Brought>,
+    pub(super) brought: Arc<RegisteredTool>,
     pub(super) tools: ClientTools,
 }
 
@@ -126,7 +126,7 @@ impl Remote {
 
 /// A call of a client's tool, with its arguments.
 pub(super) struct ClientToolRequest {
-    brought: Arc<Brought>,
+    brought: Arc<RegisteredTool>,
     tools: ClientTools,
     arguments: String,
 }
@@ -164,7 +164,7 @@ impl ClientToolRequest {
     /// Calls the tool, and waits at most `seconds` for its result. An error is the reason why there
     /// is no result, as text for the model.
     pub(super) async fn result(&self, by: CalledBy<'_>, seconds: u64) -> Result<String, String> {
-        let Brought { owner, tool } = &*self.brought;
+        let RegisteredTool { owner, tool } = &*self.brought;
         let gone = || format!("the client that brought the tool {} has disconnected", tool.name);
         if owner.is_here() && !self.tools.has(&self.brought) {
             return Err(format!(
@@ -193,7 +193,7 @@ impl ClientToolRequest {
     /// Notifies the client of the call, once the client has read most of its earlier messages.
     /// Withdraws the call if the client cannot be notified.
     async fn ask(&self, number: u64, by: CalledBy<'_>) {
-        let Brought { owner, tool } = &*self.brought;
+        let RegisteredTool { owner, tool } = &*self.brought;
         let peer = owner.peer.upgrade();
         if let Some(peer) = &peer {
             peer.room().await;

@@ -102,7 +102,7 @@ pub(super) enum ExportFormat {
 fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    struct File {
+    struct ExportedFile {
         contexture_session: i64,
         name: String,
         project: Option<String>,
@@ -111,7 +111,7 @@ fn read(text: &str, counter: &dyn Counter) -> Result<Read, String> {
     }
     let value = from_json(text.as_bytes())
         .map_err(|error| format!("must be what export-session returns: {error}"))?;
-    let file: File =
+    let file: ExportedFile =
         value.decode().map_err(|error| format!("must be what export-session returns: {error}"))?;
     if file.contexture_session > VERSION {
         let found = file.contexture_session;

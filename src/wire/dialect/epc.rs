@@ -6,7 +6,7 @@
 use super::{id_of, method_of, native, no_message_of, params_of};
 use crate::value::Value;
 use crate::value::sexp::{print_into, print_str};
-use crate::wire::message::{Incoming, Outgoing, Request, RequestId, WireError};
+use crate::wire::message::{CallRequest, Incoming, Outgoing, RequestId, WireError};
 use crate::wording::counted;
 
 /// The words with which messages begin.
@@ -53,7 +53,7 @@ pub(super) fn first_id(payload: &[u8]) -> Option<RequestId> {
 
 fn call(id: Option<RequestId>, mut parts: impl Iterator<Item = Value>) -> Incoming {
     let request = method_of(parts.next()).and_then(|method| {
-        Ok(Request { id: id.clone(), method, params: params_of(parts.next().map(unwrapped))? })
+        Ok(CallRequest { id: id.clone(), method, params: params_of(parts.next().map(unwrapped))? })
     });
     match request {
         Ok(request) => Incoming::Call(request),

@@ -9,7 +9,7 @@ mod slynk;
 
 pub(crate) use self::slynk::{call_of, form_of};
 use super::frame::{MAX_PAYLOAD, MessageEnds, write_framed};
-use super::message::{Incoming, Outgoing, Request, RequestId, WireError};
+use super::message::{CallRequest, Incoming, Outgoing, RequestId, WireError};
 use crate::names::names;
 use crate::value::json::to_json;
 use crate::value::sexp::print_into;
@@ -209,7 +209,7 @@ fn incoming(value: Value) -> Incoming {
         Err(error) => return Incoming::Invalid(None, error),
     };
     match method_of(parts.method).and_then(|method| Ok((method, params_of(parts.params)?))) {
-        Ok((method, params)) => Incoming::Call(Request { id, method, params }),
+        Ok((method, params)) => Incoming::Call(CallRequest { id, method, params }),
         Err(error) => Incoming::Invalid(id, error),
     }
 }

@@ -4,7 +4,9 @@
 use super::{invalid, native, no_message_of};
 use crate::value::sexp::{print_into, print_str};
 use crate::value::{Value, kebab};
-use crate::wire::message::{Incoming, LispForm, Outgoing, ReplTalk, Request, RequestId, WireError};
+use crate::wire::message::{
+    CallRequest, Incoming, LispForm, Outgoing, ReplTalk, RequestId, WireError,
+};
 
 /// Beginning of every message that SLY or SLIME sends.
 pub(super) const HEAD: &str = ":emacs-";
@@ -62,7 +64,7 @@ fn rex(form: Value, thread: Value, id: i64) -> Incoming {
         LispForm::Call { package, name, arguments } if package == OURS => {
             let id = Some(RequestId::Int(id));
             match call_of(&name, arguments) {
-                Ok((method, params)) => Incoming::Call(Request { id, method, params }),
+                Ok((method, params)) => Incoming::Call(CallRequest { id, method, params }),
                 Err(error) => Incoming::Invalid(id, error),
             }
         }

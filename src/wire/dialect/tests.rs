@@ -9,7 +9,7 @@ use crate::wire::message::{LispForm, ReplTalk};
 /// Formats a call as `ID METHOD PARAMS`, and anything invalid as `ID CODE MESSAGE DATA`.
 fn show(incoming: &Incoming) -> String {
     match incoming {
-        Incoming::Call(Request { id, method, params }) => {
+        Incoming::Call(CallRequest { id, method, params }) => {
             format!("{} {method} {}", show_id(id.as_ref()), print(params))
         }
         Incoming::Invalid(id, WireError { code, message, data }) => {

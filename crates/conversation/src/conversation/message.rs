@@ -222,7 +222,7 @@ mod calls {
     use super::ToolCall;
 
     #[derive(Serialize, Deserialize)]
-    struct Call {
+    struct CallForm {
         id: String,
         #[serde(default)]
         r#type: String,
@@ -240,7 +240,7 @@ mod calls {
         calls: &[ToolCall],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let call = |ToolCall { id, name, arguments }| Call {
+        let call = |ToolCall { id, name, arguments }| CallForm {
             id,
             r#type: "function".to_owned(),
             function: Function { name, arguments },
@@ -251,8 +251,8 @@ mod calls {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<ToolCall>, D::Error> {
-        let calls = Option::<Vec<Call>>::deserialize(deserializer)?;
-        let call = |Call { id, function: Function { name, arguments }, .. }| ToolCall {
+        let calls = Option::<Vec<CallForm>>::deserialize(deserializer)?;
+        let call = |CallForm { id, function: Function { name, arguments }, .. }| ToolCall {
             id,
             name,
             arguments,

@@ -141,9 +141,9 @@ fn map(index: &Index, query: &str, focus: &str) -> String {
     map.text
 }
 
-struct Dice(u64);
+struct Congruence(u64);
 
-impl Dice {
+impl Congruence {
     fn below(&mut self, limit: usize) -> usize {
         // A linear congruence: any spread of numbers will do.
         self.0 =
@@ -156,7 +156,7 @@ impl Dice {
     }
 }
 
-fn change(disk: &mut Disk, dice: &mut Dice) -> String {
+fn change(disk: &mut Disk, dice: &mut Congruence) -> String {
     let path = dice.of(PATHS);
     match dice.below(13) {
         0..=3 => {
@@ -237,7 +237,7 @@ fn change(disk: &mut Disk, dice: &mut Dice) -> String {
 }
 
 /// Does something to the file of the index, as a crash or damage would.
-fn disturb(kept: StoredIndex, path: &Path, dice: &mut Dice) -> (StoredIndex, String) {
+fn disturb(kept: StoredIndex, path: &Path, dice: &mut Congruence) -> (StoredIndex, String) {
     let what = match dice.below(12) {
         0 | 1 => "reopen",
         2 => {
@@ -271,7 +271,7 @@ fn any_series_of_changes_gives_what_a_new_index_has() {
     let folder = tempfile::tempdir().unwrap();
     let all = std::env::var("CONTEXTURE_TESTS").is_ok_and(|tier| tier == "all");
     for seed in 0..SERIES[usize::from(all)] {
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+        let mut dice = Congruence(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
         let path = folder.path().join("index");
         let _ = fs::remove_file(&path);
         let mut disk = Disk::default();

@@ -13,9 +13,9 @@ use crate::store::sqlite::SqliteStore;
 use crate::tokens::Estimate;
 
 /// Panics when the answer begins.
-struct Broken;
+struct BrokenListener;
 
-impl EventSink for Broken {
+impl EventSink for BrokenListener {
     fn send(&self, event: TurnEvent) -> bool {
         assert!(!matches!(event, TurnEvent::Text(_)), "this listener is broken");
         true
@@ -60,7 +60,7 @@ async fn a_turn_that_panics_says_which_question_is_in_the_log() {
         key: None,
         if_version: None,
     };
-    let error = chat(job, request, Arc::new(Broken)).await.err().unwrap();
+    let error = chat(job, request, Arc::new(BrokenListener)).await.err().unwrap();
     let AgentError::InTurn { question: 1, source, .. } = error else { panic!("{error:?}") };
     assert!(matches!(*source, AgentError::Defect(_)), "{source:?}");
 }

@@ -20,16 +20,16 @@ const WRONG: usize = 100;
 
 /// A line with its own number, by which the test knows where the line went.
 #[derive(Clone, PartialEq)]
-struct Line(usize, String);
+struct NumberedLine(usize, String);
 
 /// A file, as blocks of lines.
 #[derive(Clone)]
-struct File {
-    blocks: Vec<Vec<Line>>,
+struct LinesOfFile {
+    blocks: Vec<Vec<NumberedLine>>,
     next: usize,
 }
 
-impl File {
+impl LinesOfFile {
     fn new(dice: &mut Dice) -> Self {
         let mut file = Self { blocks: vec![], next: 0 };
         for _ in 0..3 + dice.roll(6) {
@@ -40,7 +40,7 @@ impl File {
     }
 
     /// Makes a block that looks like many others.
-    fn block(&mut self, dice: &mut Dice) -> Vec<Line> {
+    fn block(&mut self, dice: &mut Dice) -> Vec<NumberedLine> {
         let name = ["a", "b", "c"][dice.roll(3)];
         let lines = match dice.roll(4) {
             0 => vec!["try:".into(), "    run()".into(), "except E:".into(), "    pass".into()],
@@ -51,9 +51,9 @@ impl File {
         lines.into_iter().map(|text| self.line(text)).collect()
     }
 
-    fn line(&mut self, text: String) -> Line {
+    fn line(&mut self, text: String) -> NumberedLine {
         self.next += 1;
-        Line(self.next, text)
+        NumberedLine(self.next, text)
     }
 
     fn edit(&mut self, dice: &mut Dice) {
@@ -79,7 +79,7 @@ impl File {
         }
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self) -> Vec<NumberedLine> {
         self.blocks.concat()
     }
 
@@ -89,8 +89,8 @@ impl File {
 }
 
 /// Returns the lines next to a place that are not blank; `None` at the ends of the file.
-fn neighbours(lines: &[Line], at: &Range<usize>) -> [Option<String>; 2] {
-    let told = |line: &&Line| !line.1.trim().is_empty();
+fn neighbours(lines: &[NumberedLine], at: &Range<usize>) -> [Option<String>; 2] {
+    let told = |line: &&NumberedLine| !line.1.trim().is_empty();
     let before = lines[..at.start].iter().rev().find(told);
     let after = lines[at.end..].iter().find(told);
     [before, after].map(|line| line.map(|line| line.1.clone()))
@@ -98,7 +98,7 @@ fn neighbours(lines: &[Line], at: &Range<usize>) -> [Option<String>; 2] {
 
 struct Trial {
     path: PathBuf,
-    before: Vec<Line>,
+    before: Vec<NumberedLine>,
     marked: Range<usize>,
 }
 
@@ -110,7 +110,7 @@ impl Trial {
     }
 
     /// Returns why the item is wrong, if it is certain of a wrong place.
-    fn wrong(&self, item: &Item, file: &File) -> Option<String> {
+    fn wrong(&self, item: &Item, file: &LinesOfFile) -> Option<String> {
         if item.stale().is_some() {
             return None;
         }
@@ -118,16 +118,17 @@ impl Trial {
         let (lines, at) = (file.lines(), start as usize - 1..end as usize);
         let found: HashSet<usize> = lines[at.clone()].iter().map(|line| line.0).collect();
         let own = &self.before[self.marked.clone()];
-        let told = |line: &&Line| !line.1.trim().is_empty();
+        let told = |line: &&NumberedLine| !line.1.trim().is_empty();
         let left = own.iter().filter(told).filter(|line| found.contains(&line.0)).count();
-        let is_own = |line: &Line| own.iter().any(|own| own.0 == line.0);
-        let text = |lines: &[Line]| lines.iter().map(|line| line.1.clone()).collect::<Vec<_>>();
+        let is_own = |line: &NumberedLine| own.iter().any(|own| own.0 == line.0);
+        let text =
+            |lines: &[NumberedLine]| lines.iter().map(|line| line.1.clone()).collect::<Vec<_>>();
         let copies =
             self.before.windows(own.len()).filter(|other| text(other) == text(own)).count();
         // Whoever reads both files cannot tell a copy from the text if the copy is between the same
         // neighbours, if all on one side is as it was, or if the text is gone and had no copy before.
         let is_like = neighbours(&lines, &at) == neighbours(&self.before, &self.marked);
-        let own: Vec<&Line> = own.iter().filter(told).collect();
+        let own: Vec<&NumberedLine> = own.iter().filter(told).collect();
         let (start, end) = (at.start, self.marked.start);
         let is_prefix = text(&lines[..at.end]) == text(&self.before[..self.marked.end])
             || text(&lines[start..]) == text(&self.before[end..]);
@@ -143,7 +144,7 @@ fn one_look_and_many_see_the_same_and_never_a_look_alike() {
     let (mut certain, mut there, mut wrong) = (0, 0, Vec::new());
     for seed in 0..HISTORIES {
         let mut dice = Dice(seed << 20);
-        let mut file = File::new(&mut dice);
+        let mut file = LinesOfFile::new(&mut dice);
         let (before, text) = (file.lines(), file.text());
         let start = dice.roll(before.len());
         let marked = start..(start + 1 + dice.roll(4)).min(before.len());

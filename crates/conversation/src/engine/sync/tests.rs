@@ -113,9 +113,9 @@ impl Home {
     }
 
     /// Does something that a user does, with a text. Returns whether the text was said.
-    fn act(&mut self, random: &mut Random, text: &str) -> bool {
+    fn act(&mut self, random: &mut LinearRandom, text: &str) -> bool {
         let sessions = self.sessions();
-        let some = |random: &mut Random| &sessions[random.below(sessions.len())];
+        let some = |random: &mut LinearRandom| &sessions[random.below(sessions.len())];
         match random.below(8) {
             1..=3 if !sessions.is_empty() => {
                 self.say(some(random).0, text);
@@ -244,9 +244,9 @@ fn series(few: u64, all: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-struct Random(u64);
+struct LinearRandom(u64);
 
-impl Random {
+impl LinearRandom {
     fn below(&mut self, most: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -330,7 +330,7 @@ fn the_newest_edit_counts_everywhere() {
 #[test]
 fn random_partitions_cuts_and_clocks_end_in_equal_digests() {
     for series in series(16, 3000) {
-        let mut random = Random(series);
+        let mut random = LinearRandom(series);
         let mut homes = homes(3, series);
         let mut said = BTreeSet::new();
         for step in 0..14 {

@@ -437,13 +437,13 @@ type Modelled = (ItemId, String, String, bool);
 
 /// A simple model of undo: the earlier states, the current state, and the undone states.
 #[derive(Default)]
-struct Model {
+struct UndoModel {
     before: Vec<Vec<Modelled>>,
     now: Vec<Modelled>,
     undone: Vec<Vec<Modelled>>,
 }
 
-impl Model {
+impl UndoModel {
     fn change(&mut self, now: Vec<Modelled>) {
         if now != self.now {
             self.before.push(std::mem::replace(&mut self.now, now));
@@ -476,7 +476,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// Applies one step to the engine and to the model. Returns false if the engine has to restart.
-fn apply(engine: &mut Engine, model: &mut Model, act: &Act, text: &str) -> bool {
+fn apply(engine: &mut Engine, model: &mut UndoModel, act: &Act, text: &str) -> bool {
     let at = |number: usize| number.checked_rem(model.now.len());
     let id = |at: usize| model.now[at].0;
     let mut now = model.now.clone();
@@ -547,7 +547,7 @@ proptest! {
     fn random_sequences_agree_with_a_simple_model(acts in acts()) {
         let dir = tempfile::tempdir().unwrap();
         let mut engine = open(dir.path());
-        let (mut model, mut version) = (Model::default(), 0);
+        let (mut model, mut version) = (UndoModel::default(), 0);
         for (number, act) in acts.iter().enumerate() {
             if !apply(&mut engine, &mut model, act, &format!("text {number}")) {
                 drop(engine);

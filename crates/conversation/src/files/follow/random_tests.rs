@@ -79,7 +79,7 @@ struct Line {
     text: String,
 }
 
-struct Edited {
+struct EditedText {
     lines: Vec<Line>,
     old: Vec<String>,
     /// Lines of the marked text before all edits.
@@ -109,7 +109,7 @@ fn says_something(line: &str) -> bool {
     line.chars().filter(|c| c.is_alphanumeric()).count() >= 3
 }
 
-impl Edited {
+impl EditedText {
     /// Returns the remaining lines of the marked text.
     fn own(&self) -> Vec<usize> {
         let is_own = |line: &Line| line.was.is_some_and(|was| self.item.contains(&was));
@@ -554,7 +554,7 @@ fn definition(lines: &[String], dice: &mut Dice) -> Option<(Range<usize>, String
 }
 
 #[derive(Default, Debug)]
-struct Tally {
+struct FollowTally {
     cases: u64,
     there: u64,
     found: u64,
@@ -564,9 +564,9 @@ struct Tally {
     missed: Vec<String>,
 }
 
-impl Tally {
+impl FollowTally {
     /// Counts a text that is still there, in the classes of its language, its kind and its edits.
-    fn count(&mut self, language: &str, edited: &Edited, is_definition: bool, is_found: bool) {
+    fn count(&mut self, language: &str, edited: &EditedText, is_definition: bool, is_found: bool) {
         let kind = if is_definition { "definition" } else { "lines" };
         let mut classes = vec![format!("in .{language}"), format!("as {kind}")];
         let mut edits = edited.log.clone();
@@ -594,7 +594,12 @@ impl Tally {
 }
 
 /// Marks a text of a file, edits the file up to `edits` times, and searches for the text.
-fn try_one((language, old): &(String, Vec<String>), seed: u64, edits: usize, tally: &mut Tally) {
+fn try_one(
+    (language, old): &(String, Vec<String>),
+    seed: u64,
+    edits: usize,
+    tally: &mut FollowTally,
+) {
     let mut dice = Dice(seed);
     let marked = match dice.roll(5) {
         0 | 1 => {
@@ -607,7 +612,7 @@ fn try_one((language, old): &(String, Vec<String>), seed: u64, edits: usize, tal
     let line =
         |(was, text): (usize, &String)| Line { was: Some(was), copied: None, text: text.clone() };
     let lines = old.iter().enumerate().map(line).collect();
-    let mut edited = Edited {
+    let mut edited = EditedText {
         lines,
         old: old.to_vec(),
         item: item.clone(),
@@ -678,7 +683,7 @@ fn try_many(edits: u64, found_again: u64) {
     assert!(files.len() > 15, "{} files", files.len());
     let (cases, mut seed) = (number(CASES_VARIABLE, CASES), number(SEED_VARIABLE, 1) << 32);
     let edits = number(EDITS_VARIABLE, edits) as usize;
-    let mut tally = Tally::default();
+    let mut tally = FollowTally::default();
     if let Ok(numbers) = std::env::var(SHOW_VARIABLE) {
         for number in numbers.split(',').filter_map(|number| number.parse().ok()) {
             try_one(&files[Dice(number).roll(files.len())], number, edits, &mut tally);

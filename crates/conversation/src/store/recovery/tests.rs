@@ -28,9 +28,9 @@ const MANAGERS: u64 = 30;
 const SESSIONS: u64 = 12;
 
 /// A small random generator, so that a seed determines everything.
-struct Random(u64);
+struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -49,7 +49,7 @@ fn open_at(folder: &Path) -> OpenedStore {
 
 /// Returns the same text of random words for the same number.
 fn content(what: &str, number: u64) -> String {
-    let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = SeededRandom(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let words = 3 + random.below(if number.is_multiple_of(97) { 2000 } else { 60 });
     let words: Vec<String> = (0..words).map(|_| format!("{:x}", random.next() >> 40)).collect();
     format!("{what} {number} {}", words.join(" "))
@@ -72,7 +72,7 @@ fn slot(number: u64) -> Slot {
 
 /// All writes that were acknowledged.
 #[derive(Default, Clone)]
-struct Model {
+struct Acknowledged {
     next_item: u64,
     items: BTreeSet<u64>,
     messages: BTreeMap<u64, u64>,
@@ -83,7 +83,7 @@ struct Model {
     last_set: u64,
 }
 
-impl Model {
+impl Acknowledged {
     /// Writes a burst and records that it was acknowledged.
     fn burst(&mut self, store: &mut impl Store, number: u64) {
         let manager = format!("m{}", number % MANAGERS);
@@ -216,9 +216,9 @@ fn number_of(what: &str, text: &str) -> u64 {
 }
 
 /// A large state at the moment of a crash, and older copies of its files.
-struct Built {
+struct CrashedState {
     dir: tempfile::TempDir,
-    model: Model,
+    model: Acknowledged,
 }
 
 fn copy_folder(from: &Path, to: &Path) {
@@ -233,12 +233,12 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-fn build() -> Built {
+fn build() -> CrashedState {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("state");
     fs::create_dir(&folder).unwrap();
     let mut store = open_at(&folder).store;
-    let mut model = Model { next_item: 1, ..Model::default() };
+    let mut model = Acknowledged { next_item: 1, ..Acknowledged::default() };
     for number in 1..=SESSIONS {
         let name = format!("session {number}");
         store
@@ -271,12 +271,12 @@ fn build() -> Built {
     store.settle().unwrap();
     drop(store);
     copy_folder(&folder, &dir.path().join("settled"));
-    Built { dir, model }
+    CrashedState { dir, model }
 }
 
-impl Built {
+impl CrashedState {
     /// Damages one file of `folder` and describes the damage.
-    fn damage(&self, folder: &Path, random: &mut Random) -> (String, String) {
+    fn damage(&self, folder: &Path, random: &mut SeededRandom) -> (String, String) {
         let mut files = Files::new(folder).all();
         files.push(Files::new(folder).backups().join("latest.db"));
         // The database and its log are damaged more often, because all depends on them.
@@ -332,7 +332,7 @@ impl Built {
 
     /// Damages a copy of the state and opens it. Returns whether a loss was reported.
     fn try_seed(&self, seed: u64) -> bool {
-        let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
+        let mut random = SeededRandom(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
         (0..5).for_each(|_| _ = random.next());
         let dir = tempfile::tempdir_in(self.dir.path()).unwrap();
         let folder = dir.path();
@@ -404,7 +404,7 @@ impl Drop for OnPanic<'_> {
     }
 }
 
-fn flip(bytes: &mut [u8], random: &mut Random) {
+fn flip(bytes: &mut [u8], random: &mut SeededRandom) {
     let at = random.below(bytes.len());
     if let Some(byte) = bytes.get_mut(at) {
         *byte ^= 1 << random.below(8);
@@ -432,7 +432,7 @@ fn a_backup_a_day_is_kept_and_only_so_many() {
     let dir = tempfile::tempdir().unwrap();
     let files = Files::new(dir.path());
     let mut store = open_at(dir.path()).store;
-    let mut model = Model { next_item: 1, ..Model::default() };
+    let mut model = Acknowledged { next_item: 1, ..Acknowledged::default() };
     assert!(backup::is_due(&files, 0));
     let now = jiff::Timestamp::now().as_second();
     // A backup of an earlier day was killed.
@@ -478,7 +478,7 @@ fn a_backup_of_a_damaged_state_leaves_the_earlier_one() {
     let dir = tempfile::tempdir().unwrap();
     let files = Files::new(dir.path());
     let mut store = open_at(dir.path()).store;
-    let mut model = Model { next_item: 1, ..Model::default() };
+    let mut model = Acknowledged { next_item: 1, ..Acknowledged::default() };
     (5..15).for_each(|number| model.burst(&mut store, number));
     let earlier = backup::write_asked(&files).unwrap();
     drop(store);
@@ -526,7 +526,7 @@ fn a_restore_that_is_killed_leaves_the_old_state_or_the_new() {
     let files = Files::new(&at("old"));
     fs::create_dir(at("old")).unwrap();
     let mut store = open_at(&at("old")).store;
-    let mut backed_up = Model { next_item: 1, ..Model::default() };
+    let mut backed_up = Acknowledged { next_item: 1, ..Acknowledged::default() };
     (5..15).for_each(|number| backed_up.burst(&mut store, number));
     fs::write(files.trust(), "[1]").unwrap();
     store.settle().unwrap();

@@ -133,10 +133,10 @@ impl TableReading<'_> {
     /// Returns the neighbours of a memory, as [`memories_beside`](Self::memories_beside) defines
     /// them: at most one before and one after.
     fn neighbours(&self, id: u64, passed: &Passed<'_>) -> Result<Vec<MemoryRow>, StoreError> {
-        type Place = (u64, String, u64, u64);
+        type MemoryPlace = (u64, String, u64, u64);
         let sql = "SELECT session, kind, first_message, last_message FROM memory
                    WHERE id = ?1 AND session IS NOT NULL";
-        let place = self.db.row(sql, [id], |row| Place::try_from(row))?;
+        let place = self.db.row(sql, [id], |row| MemoryPlace::try_from(row))?;
         let Some((session, kind, first, last)) = place else { return Ok(Vec::new()) };
         let before = "first_message < ?8 AND last_message >= ?9 ORDER BY first_message DESC";
         let after = "first_message > ?8 AND first_message <= ?9 ORDER BY first_message";

@@ -16,7 +16,7 @@ mod refill;
 mod shown;
 mod worth;
 
-use choice::{Choice, Query};
+use choice::{Choice, Focus};
 use refill::Refill;
 
 use super::selection::UnitSelection;
@@ -79,7 +79,7 @@ fn asked(history: &History<'_>, aim: &Aim<'_>, query: &str) -> Projection {
     let uses_tools = history.messages.iter().any(|message| message.role == Role::Tool);
     let (tail, ranked) = if uses_tools { (TAIL_STEPS, RANKED) } else { (TAIL_ASKED, 1.0) };
     let refill = Refill { now: history.messages.len() - 1, target: aim.budget };
-    let asked = Query { query, order: &order, share: ranked };
+    let asked = Focus { query, order: &order, share: ranked };
     let projection = Choice::new(history, refill, Some(asked)).fill(tail).show(aim.budget);
     let ranked = history.units.iter().zip(&projection.verdicts).zip(scores);
     let verdict = |((unit, verdict), score): ((&Unit, &Verdict), _)| {

@@ -51,9 +51,9 @@ fn the_newest_messages_stay_and_units_are_folded_whole() {
 }
 
 /// A summarizer that returns fixed words, or fails.
-struct KnownWords(Result<&'static str, &'static str>);
+struct FixedSummary(Result<&'static str, &'static str>);
 
-impl Summarizer for KnownWords {
+impl Summarizer for FixedSummary {
     fn summarize(&self, _: &SummarySource<'_>) -> Result<String, SummaryError> {
         self.0.map(str::to_owned).map_err(|reason| SummaryError::Failed(reason.to_owned()))
     }
@@ -87,7 +87,7 @@ fn a_summary_counts_and_keeps_the_users_words() {
 fn a_second_summary_folds_the_first_in() {
     let first = check(None, &[("u", "The limit is 5 MB."), ("a", LONG)], &Extractive).unwrap();
     let said = [("u", "The limit is 9 MB."), ("a", LONG), ("a", LONG)];
-    let second = check(Some(&first), &said, &KnownWords(Ok("They talked."))).unwrap();
+    let second = check(Some(&first), &said, &FixedSummary(Ok("They talked."))).unwrap();
     assert_eq!(second.counts, Counts { user: 2, responses: 3, tool_calls: 0, turns: 2 });
     let expected = "They talked.\n\n## What the user said, newest first\n\
                     - Turn 2 (msg-1): The limit is 9 MB.\n- Turn 1 (msg-1): The limit is 5 MB.";
@@ -104,7 +104,7 @@ fn useless_summaries_are_refused() {
         Err(SummaryError::NoSmaller { summary: 39, source_tokens: 2 })
     );
     assert_eq!(
-        check(None, &[("u", LONG)], &KnownWords(Err("it is down"))),
+        check(None, &[("u", LONG)], &FixedSummary(Err("it is down"))),
         Err(SummaryError::Failed("it is down".to_owned()))
     );
 }
@@ -122,7 +122,7 @@ const SAID: &[(&str, &str)] = &[
 #[track_caller]
 fn check_told(told: &'static str, expected: &str) {
     let alone = check(None, SAID, &Extractive).unwrap();
-    let summary = check(None, SAID, &KnownWords(Ok(told))).unwrap();
+    let summary = check(None, SAID, &FixedSummary(Ok(told))).unwrap();
     assert_eq!(summary.text, expected);
     assert_eq!(summary.said, alone.said, "the words are there, whatever a model writes");
 }
@@ -137,7 +137,7 @@ fn a_good_description_is_kept() {
 #[test]
 fn a_description_that_misses_half_costs_nothing() {
     check_told("The parser crashes on empty input.", "The parser crashes on empty input.");
-    let summary = check(None, SAID, &KnownWords(Ok("The parser crashes."))).unwrap().render();
+    let summary = check(None, SAID, &FixedSummary(Ok("The parser crashes."))).unwrap().render();
     for specific in ["src/parse.rs", "45 s", "never push to main"] {
         assert!(summary.contains(specific), "{specific}: {summary}");
     }
@@ -169,6 +169,6 @@ fn a_huge_or_empty_description_does_no_harm() {
     check_told("", "");
     check_told(" \n\t\n", "");
     let huge: &'static str = Box::leak("The parser crashes. ".repeat(500_000).into_boxed_str());
-    let summary = check(None, SAID, &KnownWords(Ok(huge)));
+    let summary = check(None, SAID, &FixedSummary(Ok(huge)));
     assert!(summary.unwrap().text.len() <= 2 << 10);
 }

@@ -52,7 +52,7 @@ fn replica(folder: &Path) {
     let identity = |anew| MachineIdentity::open(folder, anew).unwrap();
     for line in std::io::stdin().lines() {
         let answer = match serde_json::from_str(&line.unwrap()).unwrap() {
-            Order::Act(seed, text) => Answer::Acted(home.act(&mut Random(seed), &text)),
+            Order::Act(seed, text) => Answer::Acted(home.act(&mut LinearRandom(seed), &text)),
             Order::Exchange(request) => {
                 let (known, changes) = request.into_parts();
                 let asked = SyncAsked { known, changes, projects: Vec::new() };
@@ -190,7 +190,7 @@ fn talk_of(
     replicas: &mut [Replica],
     [one, other]: [usize; 2],
     seen: &mut Changes,
-    random: &mut Random,
+    random: &mut LinearRandom,
     cut: Option<usize>,
 ) -> Result<(), String> {
     let pair = std::cell::RefCell::new(replicas.get_disjoint_mut([one, other]).unwrap());
@@ -230,7 +230,7 @@ fn replicas_that_are_killed_and_restored_end_equal_and_lose_nothing() {
     }
     let [mut kills, mut restored, mut talks] = [0; 3];
     for series in series(4, 200) {
-        let mut random = Random(series * 7919 + 1);
+        let mut random = LinearRandom(series * 7919 + 1);
         let mut replicas: Vec<Replica> = (0..3).map(Replica::new).collect();
         let (mut seen, mut kept) = (Changes::new(), [None, None, None]);
         // What was acknowledged and must be there at the end, with where and when it was.

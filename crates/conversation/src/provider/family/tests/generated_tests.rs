@@ -14,9 +14,9 @@ const LIST: &str = "list_all";
 /// Stands for the beginning of an escape, until an event is written.
 const ESCAPE: char = '\u{e000}';
 
-struct Random(u64);
+struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -64,12 +64,12 @@ const WORDS: &[&str] = &[
     "👨‍👩‍👧",
 ];
 
-fn any_text(random: &mut Random, most: usize) -> String {
+fn any_text(random: &mut Xorshift, most: usize) -> String {
     (0..random.below(most + 1)).map(|_| random.pick(WORDS)).collect()
 }
 
-fn any_given(random: &mut Random) -> Given {
-    let call = |at: usize, random: &mut Random| match random.one_in(5) {
+fn any_given(random: &mut Xorshift) -> Given {
+    let call = |at: usize, random: &mut Xorshift| match random.one_in(5) {
         true => (LIST.to_owned(), json!({})),
         false => {
             let mut arguments = json!({"city": format!("{}{at}", any_text(random, 3))});
@@ -92,7 +92,7 @@ fn any_given(random: &mut Random) -> Given {
 }
 
 /// Cuts a text into pieces, some of them between the halves of a surrogate pair.
-fn cut(text: &str, random: &mut Random) -> Vec<String> {
+fn cut(text: &str, random: &mut Xorshift) -> Vec<String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let (mut pieces, mut at) = (Vec::new(), 0);
     let longest = random.pick(&[1, 3, 9, 1000]);
@@ -128,7 +128,7 @@ fn with(mut value: Value, more: &Value) -> Value {
 }
 
 /// Merges sequences at random: the order within each stays.
-fn merged<T>(sequences: Vec<Vec<T>>, random: &mut Random) -> Vec<T> {
+fn merged<T>(sequences: Vec<Vec<T>>, random: &mut Xorshift) -> Vec<T> {
     let mut left: Vec<_> = sequences.into_iter().map(|it| it.into_iter().peekable()).collect();
     let mut made = Vec::new();
     loop {
@@ -152,7 +152,7 @@ enum Ids {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Index {
+enum IndexForm {
     Zero,
     One,
     Text,
@@ -175,9 +175,9 @@ enum MessageForm {
 fn openai_call(
     at: usize,
     (name, arguments): &(String, Value),
-    (ids, index, form): (Ids, Index, MessageForm),
+    (ids, index, form): (Ids, IndexForm, MessageForm),
     names: usize,
-    random: &mut Random,
+    random: &mut Xorshift,
 ) -> Vec<Value> {
     let text = arguments.to_string();
     let is_empty = *arguments == json!({});
@@ -216,11 +216,11 @@ fn openai_call(
             Ids::Number => json!(700 + at),
         };
         let index = match index {
-            Index::Zero => json!(at),
-            Index::One => json!(at + 1),
-            Index::Text => json!(at.to_string()),
-            Index::AllZero => json!(0),
-            Index::None => Value::Null,
+            IndexForm::Zero => json!(at),
+            IndexForm::One => json!(at + 1),
+            IndexForm::Text => json!(at.to_string()),
+            IndexForm::AllZero => json!(0),
+            IndexForm::None => Value::Null,
         };
         let has_id = step == 0 || matches!(ids, Ids::Each | Ids::Other);
         let mut call = json!({"function": {"arguments": part}});
@@ -255,7 +255,7 @@ fn asks_twice(given: &Given) -> bool {
     calls.iter().enumerate().any(|(at, call)| calls[..at].contains(call))
 }
 
-fn openai(given: &Given, random: &mut Random) -> Sent {
+fn openai(given: &Given, random: &mut Xorshift) -> Sent {
     let reasoning_name = random.pick(&["reasoning_content", "reasoning", "thinking"]);
     let is_listed = random.one_in(4);
     let text = |piece: &String| match is_listed {
@@ -278,9 +278,16 @@ fn openai(given: &Given, random: &mut Random) -> Sent {
     ];
     let form = random.pick(&forms);
     let is_whole = matches!(form, MessageForm::Whole | MessageForm::Object | MessageForm::Twice);
-    let indices = [Index::Zero, Index::Zero, Index::One, Index::Text, Index::None, Index::AllZero];
+    let indices = [
+        IndexForm::Zero,
+        IndexForm::Zero,
+        IndexForm::One,
+        IndexForm::Text,
+        IndexForm::None,
+        IndexForm::AllZero,
+    ];
     let index = random.pick(&indices);
-    let is_told = matches!(index, Index::Zero | Index::One | Index::Text);
+    let is_told = matches!(index, IndexForm::Zero | IndexForm::One | IndexForm::Text);
     let mut ids = random.pick(&[
         Ids::First,
         Ids::First,
@@ -363,7 +370,7 @@ fn openai(given: &Given, random: &mut Random) -> Sent {
 }
 
 /// A whole answer, where a stream was asked for.
-fn openai_whole(given: &Given, random: &mut Random) -> Sent {
+fn openai_whole(given: &Given, random: &mut Xorshift) -> Sent {
     let calls: Vec<Value> = given
         .calls
         .iter()
@@ -389,7 +396,7 @@ fn openai_whole(given: &Given, random: &mut Random) -> Sent {
     Sent { family: Family::Openai, events, is_marked: false }
 }
 
-fn anthropic(given: &Given, random: &mut Random) -> Sent {
+fn anthropic(given: &Given, random: &mut Xorshift) -> Sent {
     let block = |at: usize, start: Value, deltas: Vec<Value>| -> Vec<Value> {
         let start = json!({"type": "content_block_start", "index": at, "content_block": start});
         let delta = |delta| json!({"type": "content_block_delta", "index": at, "delta": delta});
@@ -455,7 +462,7 @@ fn anthropic(given: &Given, random: &mut Random) -> Sent {
     Sent { family: Family::Anthropic, events, is_marked: false }
 }
 
-fn gemini(given: &Given, random: &mut Random) -> Sent {
+fn gemini(given: &Given, random: &mut Xorshift) -> Sent {
     let mut parts: Vec<Value> = cut(&given.reasoning, random)
         .iter()
         .map(|it| json!({"text": it, "thought": true}))
@@ -487,7 +494,7 @@ fn gemini(given: &Given, random: &mut Random) -> Sent {
     Sent { family: Family::Gemini, events, is_marked: false }
 }
 
-fn ollama(given: &Given, random: &mut Random) -> Sent {
+fn ollama(given: &Given, random: &mut Xorshift) -> Sent {
     let event = |message: Value| json!({"model": "m", "message": message, "done": false});
     let said = |name: &str, it: &String| event(json!({"role": "assistant", name: it}));
     let mut events: Vec<Value> =
@@ -515,7 +522,7 @@ fn item_events(
     item: &Value,
     (kind, name): (&str, &str),
     (has_deltas, has_done): (bool, bool),
-    random: &mut Random,
+    random: &mut Xorshift,
 ) -> Vec<Value> {
     let has_ids = random.one_in(2);
     let event = |kind: &str, more: Value| {
@@ -546,7 +553,7 @@ fn item_events(
     events
 }
 
-fn responses(given: &Given, random: &mut Random) -> Sent {
+fn responses(given: &Given, random: &mut Xorshift) -> Sent {
     let has_ids = !random.one_in(4);
     let mut items: Vec<(Value, (&str, &str))> = Vec::new();
     let mut add = |item: Value, names: (&'static str, &'static str)| {
@@ -608,7 +615,7 @@ fn responses(given: &Given, random: &mut Random) -> Sent {
     Sent { family: Family::Responses, events, is_marked: random.one_in(4) }
 }
 
-fn any_sent(given: &Given, random: &mut Random) -> Sent {
+fn any_sent(given: &Given, random: &mut Xorshift) -> Sent {
     match random.below(10) {
         8 | 9 => responses(given, random),
         0..=3 => openai(given, random),
@@ -639,7 +646,7 @@ fn written(event: &Value, is_ascii: bool) -> String {
 }
 
 /// Writes an answer as bytes.
-fn framed(sent: &Sent, random: &mut Random) -> Vec<u8> {
+fn framed(sent: &Sent, random: &mut Xorshift) -> Vec<u8> {
     let is_ascii = random.one_in(3);
     let texts: Vec<String> = sent.events.iter().map(|it| written(it, is_ascii)).collect();
     let is_stream = sent.family != Family::Ollama && (sent.is_marked || !random.one_in(4));
@@ -671,13 +678,13 @@ fn framed(sent: &Sent, random: &mut Random) -> Vec<u8> {
 
 /// What was heard.
 #[derive(Debug, Default)]
-struct Heard {
+struct HeardAnswer {
     /// True if the answer is complete, and there was no error.
     is_whole: bool,
     whole: Response,
 }
 
-impl Heard {
+impl HeardAnswer {
     fn calls(&self) -> Vec<(String, Value)> {
         let read = |call: &ToolCall| {
             (call.name.clone(), serde_json::from_str(&call.arguments).unwrap_or_default())
@@ -708,7 +715,7 @@ impl Heard {
     }
 }
 
-fn hear(family: Family, bytes: &[u8], longest: usize) -> Heard {
+fn hear(family: Family, bytes: &[u8], longest: usize) -> HeardAnswer {
     let (mut reader, mut pieces) = (AnswerReader::new(family, 1, false), Vec::new());
     let mut unframer = Unframer::default();
     let mut read: Result<(), Broken> = Ok(());
@@ -723,12 +730,12 @@ fn hear(family: Family, bytes: &[u8], longest: usize) -> Heard {
     let is_whole = reader.closed(&mut pieces) && read.is_ok();
     let mut whole = Response::default();
     pieces.into_iter().for_each(|piece| whole.add(piece));
-    Heard { is_whole, whole }
+    HeardAnswer { is_whole, whole }
 }
 
 /// Checks that the answer is what the model gave.
 #[track_caller]
-fn check_equal(given: &Given, sent: &Sent, heard: &Heard) {
+fn check_equal(given: &Given, sent: &Sent, heard: &HeardAnswer) {
     let found = Given {
         text: heard.whole.text.clone(),
         reasoning: heard.whole.reasoning.clone(),
@@ -740,7 +747,7 @@ fn check_equal(given: &Given, sent: &Sent, heard: &Heard) {
 
 /// Checks that nothing runs that the model did not ask for.
 #[track_caller]
-fn check_runnable(given: &Given, sent: &Sent, heard: &Heard, is_once: bool) {
+fn check_runnable(given: &Given, sent: &Sent, heard: &HeardAnswer, is_once: bool) {
     let mut left = given.calls.clone();
     for call in heard.runnable() {
         let place = left.iter().position(|known| *known == call);
@@ -779,7 +786,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 }
 
 /// Swaps a value for one of another type. Returns `None` if nothing can be said of what follows.
-fn swapped(sent: &mut Sent, random: &mut Random) -> Option<(String, Harm)> {
+fn swapped(sent: &mut Sent, random: &mut Xorshift) -> Option<(String, Harm)> {
     let at = random.below(sent.events.len());
     let event = sent.events.get_mut(at)?;
     let texts = event.to_string();
@@ -854,9 +861,9 @@ fn number_of_answers() -> u64 {
 }
 
 /// Calls this with many answers.
-fn each(seed: u64, check: impl Fn(&Given, Sent, &mut Random)) {
+fn each(seed: u64, check: impl Fn(&Given, Sent, &mut Xorshift)) {
     for number in 0..number_of_answers() / 3 {
-        let mut random = Random((seed + number) * 2 + 1);
+        let mut random = Xorshift((seed + number) * 2 + 1);
         for _ in 0..4 {
             random.below(2);
         }

@@ -54,7 +54,7 @@ struct Name {
 
 /// A query, with the units in the order in which they fit it.
 #[derive(Clone, Copy)]
-pub(super) struct Query<'a> {
+pub(super) struct Focus<'a> {
     pub(super) query: &'a str,
     pub(super) order: &'a [usize],
     /// Share of the room for these units.
@@ -65,7 +65,7 @@ pub(super) struct Query<'a> {
 pub(super) struct Choice<'a, 'h> {
     pub(super) history: &'a History<'h>,
     pub(super) refill: Refill,
-    asked: Option<Query<'a>>,
+    asked: Option<Focus<'a>>,
     pub(super) unit_of: Vec<usize>,
     /// True for units that are shown whole.
     pub(super) whole: Vec<bool>,
@@ -91,7 +91,7 @@ pub(super) struct Choice<'a, 'h> {
 
 impl<'a, 'h> Choice<'a, 'h> {
     /// Begins with the units that cannot be left out, and the messages after the point.
-    pub(super) fn new(history: &'a History<'h>, refill: Refill, asked: Option<Query<'a>>) -> Self {
+    pub(super) fn new(history: &'a History<'h>, refill: Refill, asked: Option<Focus<'a>>) -> Self {
         let by_user = |index: &usize| is_said(history.messages[*index]);
         let unit_of = history.unit_of_each_message();
         let last_user = (0..=refill.now).rev().find(by_user).map(|index| unit_of[index]);
