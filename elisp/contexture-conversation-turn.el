@@ -348,7 +348,7 @@ For DETAILS and PROPERTIES, see `contexture-conversation--fold'."
 (defun contexture-conversation--fold (line details &rest properties)
   "Return LINE with hidden DETAILS below it, both with text PROPERTIES.
 Leave out DETAILS that are nil, blank or the end of LINE."
-  (let* ((details (string-trim-right (or details "")))
+  (let* ((details (contexture--trim-right (or details "")))
          (foldp (not (or (string-empty-p details) (string-suffix-p details line))))
          (fixed (apply #'contexture-conversation--fixed
                        'face (or (plist-get properties 'face) 'contexture-conversation-tool)
@@ -379,10 +379,13 @@ Emacs is slow with long lines even if they are hidden."
     (concat
      (replace-regexp-in-string
       "^" "    " (replace-regexp-in-string "[^\n]\\{500\\}" "\\&\n" shown))
-     (if (<= (length text) contexture-conversation--longest-details) ""
-       (format "\n    ... and %s more" (contexture--count (- (length text)
-                                                             contexture-conversation--longest-details)
-                                                          "character"))))))
+     (contexture-conversation--left
+      (- (length text) contexture-conversation--longest-details)))))
+
+(defun contexture-conversation--left (count)
+  "Return a line that says that COUNT characters are left out, or \"\" for none."
+  (if (<= count 0) ""
+    (format "\n    ... and %s more" (contexture--count count "character"))))
 
 (defun contexture-conversation-toggle-details (&optional event)
   "Show or hide the details of the line at point.
@@ -418,7 +421,7 @@ Otherwise, what nests deep would become as many times longer.")
 ARGUMENTS are JSON or Lisp data."
   (cond ((null arguments) "")
         ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
-        ((string-match-p "\\`[ \t\n]*{[ \t\n]*}?[ \t\n]*\\'" arguments) "")
+        ((string-match-p "\\`[ \t\n]*{[ \t\n]*\\(?:}[ \t\n]*\\)?\\'" arguments) "")
         ((or (not (string-match-p "\\`[ \t\n]*[[{]" arguments))
              (> (length arguments) contexture-conversation--longest-laid-out))
          arguments)
@@ -426,6 +429,15 @@ ARGUMENTS are JSON or Lisp data."
              (insert arguments)
              (contexture-conversation--pretty-json)
              (buffer-string)))))
+
+(defun contexture-conversation--pretty-beginning (arguments most)
+  "Return the beginning of ARGUMENTS, of MOST characters, as readable lines.
+The value is (TEXT . LEFT), where LEFT is the number of characters of the rest.
+That is not looked at: laying out all of a long one would hold Emacs."
+  (let* ((text (if (stringp arguments) arguments (prin1-to-string arguments)))
+         (left (max 0 (- (length text) most))))
+    (cons (contexture-conversation--pretty (if (= left 0) arguments (substring text 0 most)))
+          left)))
 
 (defun contexture-conversation--pretty-json ()
   "Break this buffer, which is JSON, into lines that show its structure.
@@ -495,12 +507,15 @@ The rest of a long text is not looked at."
 
 (defun contexture-conversation--draw-tool-call (params)
   "Draw the call of a tool that PARAMS, from the server, report."
-  (let* ((given (plist-get params :arguments))
-         (arguments (if (stringp given) given (contexture-conversation--pretty given))))
+  (pcase-let* ((given (plist-get params :arguments))
+               (`(,pretty . ,left) (contexture-conversation--pretty-beginning
+                                    given contexture-conversation--longest-details))
+               (arguments (if (stringp given) given pretty)))
     (contexture-conversation--draw-fold
      (string-trim-right (format "calls %s %s" (contexture-conversation--tool-name params)
                                 (contexture-conversation--one-line arguments 50)))
-     (and (> (length arguments) 50) (contexture-conversation--pretty given))
+     (and (> (length arguments) 50)
+          (concat pretty (contexture-conversation--left left)))
      'contexture-used t)))
 
 (defun contexture-conversation--draw-tool-result (params)

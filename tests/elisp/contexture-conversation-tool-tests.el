@@ -300,6 +300,26 @@
         (should (= asked 3))))
     (contexture-conversation-test-wait)))
 
+(ert-deftest contexture-conversation-tool-arguments-hold-nobody ()
+  "Only what is shown of them is laid out."
+  (contexture-conversation-tool-tests--with '(("A."))
+    (dolist (arguments
+             (list (concat "{\"a\":[" (mapconcat #'identity (make-list 490000 "1") ",") "]}")
+                   (concat (make-string 499990 ?\[) (make-string 499990 ?\]))
+                   (concat "[" (apply #'concat (make-list 490000 "\"\",")) "1]")
+                   (concat "{\"a\":\"" (apply #'concat (make-list 490000 "\\n")) "\"}")
+                   (concat "{\"a\":\"" (make-string 900000 #x202e) "\"}")
+                   (concat "{\"a\":" (make-string 990000 ?\s) "1}")
+                   (concat (make-string 15000 ?\n) "x" (make-string 900000 ?\n))
+                   (concat "{" (make-string 990000 ?\s) "x")
+                   (concat "{\"a\":\"x" (make-string 400000 #x301) "\"}")
+                   (list :a (make-list 200000 "x"))))
+      (contexture-test-at-once
+        (contexture-conversation--draw-tool-call (list :tool "t" :arguments arguments)))
+      (should (< (buffer-size) 200000))
+      (let ((inhibit-read-only t))
+        (delete-region (point-min) contexture-conversation--tail)))))
+
 ;;;; Messages that come back
 
 (ert-deftest contexture-conversation-brings-messages-back-with-one-question ()
