@@ -705,14 +705,15 @@ BEFORE and AFTER are the texts of these lines around the part that would
 be replaced; TEXT is the new text of that part, as far as it has come.
 KEYS is the overlay with the keymap, which also holds directly below PLACE.
 PARTS are overlays of the parts that are neither accepted nor rejected; each
-has its new text, the lines of that, and which of them a window has shown.
+has its new text, the lines of that, and when a window has shown them and the
+lines that would go.  APPEARED is the time when a window has shown the place.
 STATE is `coming', `ready' or `ended'; HEADING is the text above PLACE.
 SHOWN is the time when the change was last drawn, and ACCEPTED the number
 of parts that were accepted.  AGAIN is a function that asks once more, with
 a remark; CANCEL is one that stops the text that is coming; DECIDED is one
 to call once the user has decided about all parts."
   place keys before after (text "") parts (state 'coming) (heading "") (shown 0) (accepted 0)
-  again cancel decided)
+  again cancel decided appeared)
 
 (defface contexture-review-more '((t :inherit shadow))
   "Face of the lines that say how many new lines are not shown."
@@ -812,7 +813,7 @@ stops the new text; DECIDED one to call once the user has decided.
           (overlay-put place 'line-prefix ""))
         (setq contexture-review--all (append contexture-review--all (list review))
               contexture-review--in-buffer t)
-        (add-hook 'pre-command-hook #'contexture-review--note-seen nil t)
+        (contexture--watch-shown #'contexture-review--note-seen)
         (contexture-review--title review "Waiting for the change")
         (contexture-review--retitle)
         review))))
@@ -837,7 +838,7 @@ stops the new text; DECIDED one to call once the user has decided.
   (setq contexture-review--all (delq review contexture-review--all))
   (contexture--with-live-buffer (contexture-review--buffer review)
     (unless (setq contexture-review--in-buffer (and (contexture-review--open-here) t))
-      (remove-hook 'pre-command-hook #'contexture-review--note-seen t)))
+      (contexture--unwatch-shown #'contexture-review--note-seen)))
   (mapc #'delete-overlay (contexture-review--parts review))
   (delete-overlay (contexture-review--keys review))
   (delete-overlay (contexture-review--place review))
@@ -885,7 +886,8 @@ non-nil if it was drawn and would change anything."
     (setf (contexture-review--parts review)
           (mapcar (lambda (part) (contexture-review--draw-part review part)) parts))
     (when complete
-      (setf (contexture-review--state review) 'ready))
+      (setf (contexture-review--state review) 'ready
+            (contexture-review--appeared review) nil))
     (contexture-review--title
      review (concat (contexture--count (length parts) "change")
                     (cond ((not complete) " so far")
@@ -981,8 +983,11 @@ LINES are the lines of the new text.  The value is as for
                              (string-remove-suffix "\n" text))))
       (overlay-put overlay 'contexture-bare bare))
     (overlay-put overlay 'contexture-lines (contexture-review--rows text))
+    (overlay-put overlay 'contexture-gone (count-lines from to))
     (overlay-put overlay 'contexture-seen
-                 (make-bool-vector (length (overlay-get overlay 'contexture-lines)) nil))
+                 (make-vector (+ (overlay-get overlay 'contexture-gone)
+                                 (length (overlay-get overlay 'contexture-lines)))
+                              nil))
     (contexture-review--show-lines overlay 0)
     (overlay-put overlay 'contexture-old (buffer-substring-no-properties from to))
     (overlay-put overlay 'face 'diff-removed)
@@ -1005,12 +1010,19 @@ They are for the title, an old line, and the note that there are more
 lines.")
 
 (defun contexture-review--rows (text)
-  "Return the lines of TEXT as they are shown, in a list."
-  (let (rows)
+  "Return the lines of TEXT as they are shown, in a list.
+A line is divided where a window with this buffer would cut it."
+  (let* ((window (get-buffer-window nil t))
+         (columns (and window (contexture--columns window)))
+         rows)
     (dolist (line (split-string (contexture--visible (string-remove-suffix "\n" text) t) "\n"))
-      (while (> (length line) contexture-review--longest-row)
-        (push (substring line 0 contexture-review--longest-row) rows)
-        (setq line (substring line contexture-review--longest-row)))
+      (while (let* ((most (min (length line) contexture-review--longest-row))
+                    (row (if columns
+                             (truncate-string-to-width (substring line 0 most) (max 2 columns))
+                           (substring line 0 most))))
+               (when (< 0 (length row) (length line))
+                 (push row rows)
+                 (setq line (substring line (length row))))))
       (push line rows))
     (if (string-empty-p text) nil (nreverse rows))))
 
@@ -1044,11 +1056,14 @@ lines.")
       (setq room (- room (contexture-review--height (nth last lines)))
             last (1+ last)))
     (overlay-put part 'contexture-shown (cons first last))
-    (let ((text (concat
-                 (funcall more first "above" "M-v")
-                 (mapconcat (lambda (line) (propertize (concat line "\n") 'face 'diff-added))
-                            (cl-subseq lines first last) "")
-                 (funcall more (- count last) "below" "C-v"))))
+    (let* ((above (funcall more first "above" "M-v"))
+           (text (concat
+                  above
+                  (mapconcat (lambda (line) (propertize (concat line "\n") 'face 'diff-added))
+                             (cl-subseq lines first last) "")
+                  (funcall more (- count last) "below" "C-v"))))
+      (overlay-put part 'contexture-above
+                   (+ (length above) (if (overlay-get part 'contexture-bare) 1 0)))
       (overlay-put part 'after-string
                    (if (overlay-get part 'contexture-bare)
                        (concat "\n" (substring text 0 (max 0 (1- (length text)))))
@@ -1063,47 +1078,131 @@ lines.")
   "Return the number of lines between the top of the window and PART's new text.
 Return nil if that begins above the window or below it."
   (let ((end (overlay-end part)))
-    (when (and (<= (window-start) end) (<= end (window-end nil noninteractive)))
+    (when (and (<= (window-start) end (window-end nil noninteractive))
+               (<= end (contexture--shown-to (selected-window))))
       (if noninteractive                ; where nothing is drawn
           (count-screen-lines (window-start) end)
         (when-let* ((place (posn-at-point (max (point-min) (1- end)))))
           (1+ (cdr (posn-actual-col-row place))))))))
 
-(defun contexture-review--note-seen ()
-  "Record which new lines of this buffer the selected window shows."
-  (when (eq (window-buffer) (current-buffer))
-    (dolist (part (contexture-review--parts-here))
-      (when-let* ((above (contexture-review--rows-above part)))
-        (pcase-let ((`(,first . ,last) (overlay-get part 'contexture-shown))
-                    (room (- (window-body-height) above)))
-          (when (> first 0) (cl-decf room))
-          (cl-loop for index from first below last
-                   for line in (nthcdr first (overlay-get part 'contexture-lines))
-                   do (cl-decf room (contexture-review--height line))
-                   while (>= room 0)
-                   do (aset (overlay-get part 'contexture-seen) index t)))))))
+(defun contexture-review--note-seen (window)
+  "Note when WINDOW, which has been drawn, shows the changes of this buffer."
+  (let* ((bottom (contexture--shown-to window))
+         (shown (lambda (overlay)
+                  (and (<= (window-start window) (overlay-end overlay))
+                       (<= (overlay-start overlay) bottom)))))
+    (dolist (review (contexture-review--open-here))
+      (when (and (null (contexture-review--appeared review))
+                 (funcall shown (contexture-review--place review)))
+        (setf (contexture-review--appeared review) (float-time)))
+      (dolist (part (contexture-review--parts review))
+        (when (funcall shown part)
+          (contexture-review--note-gone part window bottom)
+          (contexture-review--note-new part window))))))
+
+(put 'contexture-review--note-seen 'permanent-local-hook t)
+
+(defun contexture-review--note (part index)
+  "Note that a window shows the line of PART with INDEX, if that is the first time.
+The lines that would go come before the new ones."
+  (let ((seen (overlay-get part 'contexture-seen)))
+    (unless (aref seen index)
+      (aset seen index (float-time)))))
+
+(defun contexture-review--note-gone (part window bottom)
+  "Note which of those lines WINDOW shows, up to BOTTOM, that would go with PART."
+  (let ((from (overlay-start part)) (to (overlay-end part)))
+    (when (and (< from to) (< (window-start window) to))
+      (save-excursion
+        (goto-char (max from (window-start window)))
+        (unless (bolp) (forward-line))
+        (cl-loop with bottom = (min to bottom)
+                 for index from (count-lines from (point))
+                 for next = (min to (line-beginning-position 2))
+                 while (and (< (point) bottom) (<= next bottom))
+                 do (when (contexture--uncut-p window (point) next)
+                      (contexture-review--note part index))
+                 (goto-char next))))))
+
+(defun contexture-review--note-new (part window)
+  "Note which new lines of PART WINDOW shows."
+  (pcase-let* ((end (overlay-end part))
+               (before (max (point-min) (1- end)))
+               (`(,first . ,last) (overlay-get part 'contexture-shown))
+               (lines (overlay-get part 'contexture-lines)))
+    (when (and (< first last)
+               (<= (window-start window) before)
+               ;; A string beside folded text may be hidden with it.
+               (not (contexture--hidden-p before (min (point-max) (1+ end)))))
+      (cl-loop for index from first
+               for line in (nthcdr first lines)
+               repeat (min (- last first) (contexture-review--rows-shown part window))
+               do (when (contexture--fits-p window line)
+                    (contexture-review--note part (+ index (overlay-get part 'contexture-gone))))))))
+
+(defun contexture-review--rows-shown (part window)
+  "Return how many of the new lines that PART shows WINDOW shows, from the first."
+  (pcase-let* ((end (overlay-end part))
+               (`(,first . ,last) (overlay-get part 'contexture-shown))
+               (lines (cl-subseq (overlay-get part 'contexture-lines) first last))
+               (place (unless noninteractive (contexture--bottom window)))
+               (string (posn-string place)))
+    (cond (noninteractive               ; where nothing is drawn
+           (let ((room (- (window-body-height window)
+                          (count-screen-lines (window-start window) end)
+                          (if (> first 0) 1 0))))
+             (cl-loop for line in lines
+                      do (cl-decf room (contexture-review--height line))
+                      while (>= room 0) count t)))
+          ;; The last line of the window is in the middle of the new text.
+          ((eq (car string) (overlay-get part 'after-string))
+           (cl-loop with at = (overlay-get part 'contexture-above)
+                    for line in lines
+                    do (cl-incf at (1+ (length line)))
+                    while (<= at (cdr string)) count t))
+          ((or (null (posn-point place)) (< (posn-point place) end)
+               (and string (= (posn-point place) end)))
+           0)
+          (t (length lines)))))
 
 (defun contexture-review--unseen (part)
   "Return the index of the first line of PART that no window has shown, or nil."
   (cl-position nil (overlay-get part 'contexture-seen)))
 
+(defun contexture-review--check-appeared (review &rest times)
+  "Signal an error unless REVIEW has been in view for a while, and since TIMES."
+  (apply #'contexture--check-read
+         (or (contexture-review--appeared review)
+             (setf (contexture-review--appeared review) (float-time)))
+         times))
+
 (defun contexture-review--check-seen (review parts)
-  "Ask whether to accept PARTS if a window has not shown all their new lines.
+  "Ask whether to accept PARTS if a window has not shown all their lines.
 If the user wants to see them first, show them, and end the command.  End it
 also if PARTS are no longer those of REVIEW: another change may come while
 the user is asked."
-  (contexture-review--note-seen)
+  (contexture--note-shown)
+  (apply #'contexture-review--check-appeared review
+         (cl-mapcan (lambda (part) (append (overlay-get part 'contexture-seen) nil)) parts))
   (when-let* ((part (cl-find-if #'contexture-review--unseen parts)))
     (let ((count (apply #'+ (mapcar (lambda (it) (cl-count nil (overlay-get it 'contexture-seen)))
                                     parts))))
       (unless (contexture--y-or-n-p
                (format "%s of the change %s not been shown; accept anyway? "
                        (contexture--count count "line") (if (= count 1) "has" "have")))
-        (contexture-review--show-at part (contexture-review--unseen part))
-        (user-error "Nothing was accepted; C-v shows what follows")))
+        (contexture-review--show-unseen part)
+        (user-error "Nothing was accepted; C-v shows what follows, C-c C-e what is cut or hidden")))
     (unless (and (memq review (contexture-review--open-here))
                  (cl-every (lambda (it) (memq it (contexture-review--parts review))) parts))
       (user-error "Another change is proposed by now; read it, then decide"))))
+
+(defun contexture-review--show-unseen (part)
+  "Show the lines of PART from the first one on that no window has shown."
+  (let ((line (- (contexture-review--unseen part) (overlay-get part 'contexture-gone))))
+    (if (>= line 0) (contexture-review--show-at part line)
+      (goto-char (overlay-start part))
+      (forward-line (contexture-review--unseen part))
+      (set-window-start nil (point)))))
 
 (defun contexture-review--show-at (part index)
   "Show the lines of PART from that with INDEX on, below the last old line."
@@ -1114,12 +1213,14 @@ the user is asked."
 
 (defun contexture-review--scroll (up command)
   "Show the next new lines in view if UP, else the ones before, or call COMMAND."
-  (contexture-review--note-seen)
+  (contexture--note-shown)
   (let* ((part (cl-find-if #'contexture-review--rows-above (contexture-review--parts-here)))
          (lines (and part (overlay-get part 'contexture-lines)))
          (shown (and part (overlay-get part 'contexture-shown)))
-         (unseen (and part up (cl-position nil (overlay-get part 'contexture-seen)
-                                           :start (car shown) :end (cdr shown)))))
+         (unseen (and part up
+                      (cl-position nil (cl-subseq (overlay-get part 'contexture-seen)
+                                                  (overlay-get part 'contexture-gone))
+                                   :start (car shown) :end (cdr shown)))))
     (cond ((and unseen (not (and (= unseen (car shown)) ; a line too long to be all in view
                                  (<= (contexture-review--rows-above part) 1))))
            (contexture-review--show-at part unseen))
@@ -1205,21 +1306,24 @@ at most two thirds of the frame, and begins above it."
 (defun contexture-review--here ()
   "Return the proposed change at point, or the only one of this buffer.
 The only one must be in view if the selected window shows this buffer.
-Signal an error if there is neither."
+Signal an error if there is neither, or if it has only just come."
   (let* ((all (or (contexture-review--open-here)
                   (user-error "No change is proposed here")))
-         (only (and (null (cdr all)) (car all))))
-    (or (cl-find-if (lambda (review)
-                      (let ((place (contexture-review--place review)))
-                        (<= (overlay-start place) (point) (overlay-end place))))
-                    all)
-        (and only (contexture-review--in-view-p only) only)
-        (contexture--user-error
-         "%s; %s goes there"
-         (if only (concat "The change is proposed in " (contexture-review--where only))
-           (format "%d changes are proposed, in %s" (length all)
-                   (mapconcat #'contexture-review--where all " and ")))
-         (contexture--key 'contexture-review-next)))))
+         (only (and (null (cdr all)) (car all)))
+         (review (or (cl-find-if (lambda (review)
+                                   (let ((place (contexture-review--place review)))
+                                     (<= (overlay-start place) (point) (overlay-end place))))
+                                 all)
+                     (and only (contexture-review--in-view-p only) only))))
+    (unless review
+      (contexture--user-error
+       "%s; %s goes there"
+       (if only (concat "The change is proposed in " (contexture-review--where only))
+         (format "%d changes are proposed, in %s" (length all)
+                 (mapconcat #'contexture-review--where all " and ")))
+       (contexture--key 'contexture-review-next)))
+    (contexture-review--check-appeared review)
+    review))
 
 (defun contexture-review--in-view-p (review)
   "Return non-nil if REVIEW is in view.
@@ -1292,6 +1396,7 @@ Signal an error if the lines of one of them were edited."
   "End REVIEW, of which COUNT changes were accepted, and say so."
   (let ((place (copy-marker (overlay-start (contexture-review--place review)))))
     (contexture-review--end review)
+    (setq contexture--appeared (float-time)) ; the same key may decide on the next one
     (if (zerop count)
         (contexture--message "Rejected the change")
       (contexture--message "Accepted %s in %s; save the buffer to keep %s, or undo"
@@ -1303,8 +1408,8 @@ Signal an error if the lines of one of them were edited."
 
 (defun contexture-review-accept (&optional ask)
   "Make the change that is proposed at point, or what is left of it.
-If ASK is non-nil, as it is interactively, ask first if some of its new
-lines have not been shown."
+If ASK is non-nil, as it is interactively, ask first if some of its lines
+have not been shown."
   (interactive (progn (barf-if-buffer-read-only) '(t)))
   (let* ((review (contexture-review--here))
          (parts (and (contexture-review--part review) (contexture-review--parts review))))
@@ -1330,8 +1435,8 @@ Stop it if it is still coming."
 
 (defun contexture-review-accept-part (&optional ask)
   "Make the part of the proposed change at point, or the next one.
-If ASK is non-nil, as it is interactively, ask first if some of its new
-lines have not been shown."
+If ASK is non-nil, as it is interactively, ask first if some of its lines
+have not been shown."
   (interactive (progn (barf-if-buffer-read-only) '(t)))
   (let* ((review (contexture-review--here))
          (part (contexture-review--part review)))

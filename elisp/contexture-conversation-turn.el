@@ -317,12 +317,13 @@ In that case, also count again what would be sent."
 (cl-defstruct (contexture-conversation--approval (:constructor contexture-conversation--make-approval)
                                                  (:copier nil))
   "A model's request for approval to use TOOL with ARGUMENTS.
-TEXT says what the call would do.  NUMBER is what the server calls the
-request.  The markers FROM and TO are around the block that asks the user,
-and later around the line with the decision.  SEEN is `block' if that has all of
-the request, and t once another buffer has shown all of it.  ASKED is the time
-when the block was drawn."
-  number tool text arguments from to seen (asked (float-time)))
+TEXT says what the call would do, and OUTSIDE names the place, if that is
+outside of the project.  NUMBER is what the server calls the request.  The
+markers FROM and TO are around the block that asks the user, and later around
+the line with the decision.  CUT is non-nil if the block has only a part of the
+request.  ASKED is the time when a window has shown the block, or a part of it;
+SEEN that when windows have shown all of the request."
+  number tool text outside arguments from to cut seen asked)
 
 (defconst contexture-conversation-approval-buffer "*contexture: approval*"
   "Name of the buffer that shows a model's request in full.")
@@ -581,16 +582,11 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
   (let* ((approval (contexture-conversation--make-approval
                     :number (plist-get params :approval)
                     :tool (contexture-conversation--tool-name params)
-                    :text (let ((text
-                                 (contexture-conversation--one-line
-                                  (or (plist-get params :text) "") 200))
-                                (outside (plist-get params :outside)))
-                            (if (member outside '(nil "")) text
-                              (format "%s (outside the project: %s)" text
-                                      (contexture-conversation--one-line outside 200))))
-                    :arguments (contexture--visible
-                                (contexture-conversation--pretty (plist-get params :arguments))
-                                t))))
+                    :text (or (plist-get params :text) "")
+                    :outside (let ((outside (plist-get params :outside)))
+                               (and (not (equal outside "")) outside))
+                    :arguments (plist-get params :arguments))))
+    (contexture--watch-shown #'contexture-conversation--note-approvals)
     (contexture-conversation--changing
       (goto-char contexture-conversation--tail)
       (contexture-conversation--end-line)
@@ -605,18 +601,36 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
              (contexture-conversation--approval-tool approval)
              (substitute-command-keys "\\[contexture-conversation-approve]"))))
 
+(defun contexture-conversation--approval-line (approval)
+  "Return the text of APPROVAL on one line."
+  (contexture-conversation--one-line (contexture-conversation--approval-text approval) 200))
+
+(defun contexture-conversation--approval-outside-line (approval)
+  "Return a line with the place outside of the project that APPROVAL is about.
+It is never cut.  Return \"\" if there is no such place."
+  (if-let* ((outside (contexture-conversation--approval-outside approval)))
+      (format "Outside the project: %s\n" (contexture--visible outside))
+    ""))
+
 (defun contexture-conversation--approval-block (approval)
-  "Return the block that asks about APPROVAL: its text, arguments and buttons."
-  (let ((block (concat
-                (propertize (format "The model wants to use %s: %s\n"
-                                    (contexture-conversation--approval-tool approval)
-                                    (contexture-conversation--approval-text approval))
-                            'face 'contexture-conversation-approval 'wrap-prefix "  ")
-                (contexture-conversation--approval-place)
-                (contexture-conversation--approval-details approval)
-                "  " (contexture-conversation--approval-button "[y] once" 'once) "  "
-                (contexture-conversation--approval-button "[a] always" 'always) "  "
-                (contexture-conversation--approval-button "[n] refuse" 'refuse) "\n")))
+  "Return the block that asks about APPROVAL: its text, arguments and buttons.
+Note whether it has all of the request."
+  (pcase-let*
+      ((line (contexture-conversation--approval-line approval))
+       (`(,details . ,cut) (contexture-conversation--approval-details approval))
+       (block (concat
+               (propertize (concat
+                            (format "The model wants to use %s: %s\n"
+                                    (contexture-conversation--approval-tool approval) line)
+                            (contexture-conversation--approval-outside-line approval))
+                           'face 'contexture-conversation-approval 'wrap-prefix "  ")
+               (contexture-conversation--approval-place)
+               details
+               "  " (contexture-conversation--approval-button "[y] once" 'once) "  "
+               (contexture-conversation--approval-button "[a] always" 'always) "  "
+               (contexture-conversation--approval-button "[n] refuse" 'refuse) "\n")))
+    (setf (contexture-conversation--approval-cut approval)
+          (or cut (not (equal line (contexture-conversation--approval-text approval)))))
     (add-text-properties
      0 (length block)
      (contexture-conversation--fixed 'contexture-approval approval
@@ -634,23 +648,30 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
                "no project"))
      'face 'contexture-conversation-tool)))
 
+(defconst contexture-conversation--longest-request 4000
+  "Maximum number of characters of arguments that are laid out in a request.")
+
 (defun contexture-conversation--approval-details (approval)
   "Return the arguments of APPROVAL as at most 12 indented lines.
-If there is more, a last line names the key that shows all of it."
-  (let* ((text (contexture-conversation--approval-arguments approval))
-         (shown (let ((width (- (contexture-conversation--width) 6)))
-                  (mapconcat (lambda (line)
-                               (truncate-string-to-width line width))
-                             (seq-take (split-string text "\n") 12) "\n"))))
-    (when (equal shown text)
-      (setf (contexture-conversation--approval-seen approval) 'block))
-    (if (string-empty-p text) ""
-      (propertize (concat (replace-regexp-in-string "^" "  " shown)
-                          (if (equal shown text) ""
-                            (format "\n  ... v shows all of it, %s"
-                                    (contexture--count (length text) "character")))
-                          "\n")
-                  'face 'contexture-conversation-tool))))
+If there is more, a last line names the key that shows all of it.  The value is
+\(LINES . CUT), where CUT is non-nil if there is more."
+  (pcase-let* ((given (contexture-conversation--approval-arguments approval))
+               (`(,beginning . ,left) (contexture-conversation--pretty-beginning
+                                       given contexture-conversation--longest-request))
+               (text (contexture--visible beginning t))
+               (width (- (contexture-conversation--width) 6))
+               (shown (mapconcat (lambda (line) (truncate-string-to-width line width))
+                                 (seq-take (split-string text "\n") 12) "\n"))
+               (cut (not (and (= left 0) (equal shown text)))))
+    (cons (if (string-empty-p text) ""
+            (propertize (concat (replace-regexp-in-string "^" "  " shown)
+                                (if (not cut) ""
+                                  (format "\n  ... v shows all of it, %s"
+                                          (contexture--count (+ left (length text))
+                                                             "character")))
+                                "\n")
+                        'face 'contexture-conversation-tool))
+          cut)))
 
 (defun contexture-conversation-view-approval ()
   "Show the model's request in full, in its own buffer."
@@ -660,17 +681,26 @@ If there is more, a last line names the key that shows all of it."
       (let ((inhibit-read-only t))
         (special-mode)
         (visual-line-mode 1)            ; no line is cut
-        (add-hook 'pre-command-hook
-                  (lambda ()
-                    (when (contexture--all-shown-p)
-                      (setf (contexture-conversation--approval-seen approval) t)))
-                  nil t)
         (erase-buffer)
         (insert (contexture-conversation--approval-tool approval) ": "
-                (contexture-conversation--approval-text approval) "\n\n"
-                (contexture-conversation--approval-arguments approval) "\n")
+                (contexture--visible (contexture-conversation--approval-text approval) t) "\n"
+                (contexture-conversation--approval-outside-line approval) "\n"
+                (contexture--visible (contexture-conversation--pretty
+                                      (contexture-conversation--approval-arguments approval))
+                                     t)
+                "\n")
         (goto-char (point-min)))
+      (contexture--watch-shown (apply-partially #'contexture-conversation--note-view approval))
       (pop-to-buffer (current-buffer)))))
+
+(defun contexture-conversation--note-view (approval window)
+  "Note when WINDOW, which has been drawn, has shown the end of APPROVAL."
+  (contexture--note-shown-on window)
+  (when (>= contexture--shown (point-max))
+    (contexture-conversation--seen approval))
+  (when (or (contexture-conversation--approval-seen approval)
+            (not (marker-buffer (contexture-conversation--approval-from approval))))
+    (setq contexture--note-shown-functions nil)))
 
 (defun contexture-conversation--approval-button (label decision)
   "Return LABEL as a button for DECISION: `once', `always' or `refuse'."
@@ -702,9 +732,12 @@ APPROVAL is the request that the user was asked about."
   "Ask the user to decide on APPROVAL; return `once', `always' or `refuse'."
   (unless executing-kbd-macro (discard-input)) ; what was typed before is no answer
   (pcase (prog1 (read-char-choice
-                 (format "%s: %s  [y] once  [a] always  [n] refuse "
+                 (format "%s: %s%s[y] once  [a] always  [n] refuse "
                          (contexture-conversation--approval-tool approval)
-                         (contexture-conversation--approval-text approval))
+                         (contexture-conversation--approval-line approval)
+                         (if (contexture-conversation--approval-outside approval)
+                             (concat "\n" (contexture-conversation--approval-outside-line approval))
+                           "  "))
                  '(?y ?a ?n))
            (message nil))               ; else the question stays in the echo area
     (?y 'once) (?a 'always) (_ 'refuse)))
@@ -735,17 +768,25 @@ It is the tool of the model's request at point, or else of the oldest one."
         (contexture-conversation--rule (get-text-property position 'contexture-approval)
                                  decision)))))
 
-(defun contexture-conversation--approval-shown-p (approval)
-  "Return non-nil if all of the request APPROVAL has been shown.
-A block counts while a window shows all of it."
-  (pcase (contexture-conversation--approval-seen approval)
-    ('block (cl-some (lambda (window)
-                       (and (<= (window-start window)
-                                (contexture-conversation--approval-from approval))
-                            (>= (contexture--shown-to window)
-                                (contexture-conversation--approval-to approval))))
-                     (get-buffer-window-list nil nil t)))
-    (seen seen)))
+(defun contexture-conversation--seen (approval)
+  "Note that all of APPROVAL has been shown now, if that is the first time."
+  (unless (contexture-conversation--approval-seen approval)
+    (setf (contexture-conversation--approval-seen approval) (float-time))))
+
+(defun contexture-conversation--note-approvals (window)
+  "Note when WINDOW, which has been drawn, shows the requests of this buffer."
+  (dolist (approval contexture-conversation--approvals)
+    (let ((from (contexture-conversation--approval-from approval))
+          (to (contexture-conversation--approval-to approval)))
+      (when (and (null (contexture-conversation--approval-asked approval))
+                 (< (window-start window) to)
+                 (< from (contexture--shown-to window)))
+        (setf (contexture-conversation--approval-asked approval) (float-time)))
+      (when (and (not (contexture-conversation--approval-cut approval))
+                 (contexture--shows-p window from to))
+        (contexture-conversation--seen approval))))
+  (unless contexture-conversation--approvals
+    (contexture--unwatch-shown #'contexture-conversation--note-approvals)))
 
 (defun contexture-conversation--rule (approval decision)
   "Send the DECISION on APPROVAL, and show it in place of the block.
@@ -754,9 +795,13 @@ repeated on another server: a server that replaces one that died asks
 again, with other numbers."
   (unless (memq approval contexture-conversation--approvals)
     (user-error "You have already decided on this request"))
-  (contexture--check-read (contexture-conversation--approval-asked approval))
+  (contexture--note-shown-anywhere)
+  (contexture--check-read (or (contexture-conversation--approval-asked approval)
+                              (setf (contexture-conversation--approval-asked approval)
+                                    (float-time)))
+                          (contexture-conversation--approval-seen approval))
   (unless (or (eq decision 'refuse)
-              (contexture-conversation--approval-shown-p approval)
+              (contexture-conversation--approval-seen approval)
               (contexture--y-or-n-p "Not all of the request has been shown; allow it anyway? "))
     (user-error "Nothing was decided; v shows all of the request"))
   (pcase-let ((`(,telling ,told)

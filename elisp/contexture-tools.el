@@ -507,7 +507,7 @@ See Info node `(contexture)Deciding'.
   :interactive nil
   (setq-local revert-buffer-function #'ignore)
   (visual-line-mode 1)
-  (add-hook 'pre-command-hook #'contexture--all-shown-p nil t)
+  (contexture--watch-shown #'contexture--note-shown-on)
   (add-hook 'window-buffer-change-functions #'contexture--note-appeared nil t)
   (add-hook 'window-selection-change-functions #'contexture--note-appeared nil t)
   (add-hook 'kill-buffer-hook #'contexture-tools--refuse nil t))

@@ -637,29 +637,141 @@ If COMMAND has no key, the text says how to call it by name."
 
 ;;;; What the user has seen
 
+;; Nothing is decided that was not displayed when the key was typed.  Emacs
+;; draws a window later than the text changes, and not while keys wait.  So
+;; what was seen is noted only in a window that has been drawn: before each
+;; command, and a few times in a second as long as something is to decide.
+
 (defvar-local contexture--shown 1
   "Position up to which a window has shown this buffer.")
 
+(defvar-local contexture--appeared nil
+  "Time when this buffer, its last question, or more of it came into view, or nil.")
+
+(defvar-local contexture--note-shown-functions nil
+  "Functions that note what this buffer shows of something to decide.
+Each is called in the buffer, with a window that shows the buffer.")
+
+(put 'contexture--note-shown-functions 'permanent-local 'permanent-local-hook)
+
+(defconst contexture--look-seconds 0.2
+  "Number of seconds between two looks at what windows show.")
+
+(defvar contexture--looking nil
+  "Timer that looks at what windows show, or nil.")
+
+(defun contexture--watch-shown (function)
+  "Call FUNCTION with each window that shows this buffer, once it is drawn."
+  (add-hook 'contexture--note-shown-functions function nil t)
+  (add-hook 'pre-command-hook #'contexture--note-shown nil t)
+  (unless (or noninteractive (memq contexture--looking timer-list))
+    (contexture--look)))
+
+(defun contexture--unwatch-shown (function)
+  "Stop calling FUNCTION with the windows that show this buffer."
+  (remove-hook 'contexture--note-shown-functions function t)
+  (unless contexture--note-shown-functions
+    (remove-hook 'pre-command-hook #'contexture--note-shown t)))
+
+(defun contexture--look ()
+  "Note what the windows show of the buffers in which something is to decide."
+  (when-let* ((buffers (cl-remove-if-not
+                        (lambda (buffer)
+                          (buffer-local-value 'contexture--note-shown-functions buffer))
+                        (buffer-list))))
+    (setq contexture--looking
+          (run-with-timer contexture--look-seconds nil #'contexture--look))
+    (dolist (buffer buffers)
+      (with-current-buffer buffer
+        (contexture--note-shown-anywhere)))))
+
+(defun contexture--note-shown-anywhere ()
+  "Note what all windows show of this buffer."
+  (mapc #'contexture--note-shown (get-buffer-window-list nil nil 'visible)))
+
+(defun contexture--note-shown (&optional window)
+  "Note what WINDOW, or the selected one, shows of this buffer.
+Unless it shows the text as it is now, that is nothing."
+  (let ((window (or window (selected-window))))
+    (when (and (eq (window-buffer window) (current-buffer))
+               (zerop (window-hscroll window))
+               (zerop (window-vscroll window t))
+               ;; Nil if something has changed since the window was drawn.
+               (or noninteractive (window-line-height 0 window)))
+      (run-hook-with-args 'contexture--note-shown-functions window))))
+
+(defun contexture--bottom (window)
+  "Return the place where the last line of WINDOW begins, as `posn-at-x-y' does."
+  (posn-at-x-y 0 (- (nth 3 (window-body-pixel-edges window))
+                    (nth 1 (window-pixel-edges window))
+                    1)
+               window))
+
 (defun contexture--shown-to (window)
-  "Return the position up to which WINDOW shows its text."
+  "Return the position up to which WINDOW, which has been drawn, shows its text.
+Strings that are no text of the buffer take room, too, as do tall characters."
   (with-current-buffer (window-buffer window)
     (save-excursion
-      (goto-char (window-start window))
-      (vertical-motion (window-body-height window) window)
-      ;; Large and tall characters leave room for fewer lines.
-      (when (display-graphic-p (window-frame window))
-        (while (and (> (point) (window-start window))
-                    (not (pos-visible-in-window-p (1- (point)) window)))
-          (vertical-motion -1 window)))
+      (if noninteractive                ; where nothing is drawn
+          (progn (goto-char (window-start window))
+                 (vertical-motion (window-body-height window) window))
+        (let ((place (contexture--bottom window)))
+          (goto-char (or (posn-point place) (window-start window)))
+          (when (and (null (posn-string place)) (pos-visible-in-window-p (point) window))
+            (vertical-motion 1 window))))
       (point))))
 
+(defun contexture--shows-p (window from to)
+  "Return non-nil if WINDOW shows all text of this buffer from FROM to TO."
+  (and (<= (window-start window) from)
+       (<= to (contexture--shown-to window))
+       (contexture--uncut-p window from to)))
+
+(defun contexture--uncut-p (window from to)
+  "Return non-nil if WINDOW hides and cuts nothing from FROM to TO."
+  (and (not (contexture--hidden-p from to))
+       (contexture--fits-p window (buffer-substring-no-properties from to)
+                           (get-char-property from 'line-prefix))))
+
+(defun contexture--hidden-p (from to)
+  "Return non-nil if text from FROM to TO is invisible, or shown as something else."
+  (cl-loop for at = from then next while (< at to)
+           for next = (next-char-property-change at to)
+           thereis (or (invisible-p at)
+                       (and (get-char-property at 'display)
+                            (not (string-blank-p (buffer-substring at next)))))))
+
+(defun contexture--fits-p (window text &optional prefix)
+  "Return non-nil if WINDOW cuts no line of TEXT that begins with PREFIX."
+  (let ((columns (contexture--columns window)))
+    (or (null columns)
+        (cl-loop with columns = (- columns (cond ((stringp prefix) (string-width prefix))
+                                                 (prefix columns) ; a space of any width
+                                                 (t 0)))
+                 for line in (split-string text "\n")
+                 always (<= (string-width line) columns)))))
+
+(defun contexture--columns (window)
+  "Return the number of columns to which WINDOW cuts lines.
+Return nil if it continues them on the next line."
+  (when (or truncate-lines (truncated-partial-width-window-p window))
+    (max 1 (- (window-max-chars-per-line window)
+              (if (bound-and-true-p display-line-numbers)
+                  (with-selected-window window (+ 2 (line-number-display-width)))
+                0)))))
+
+(defun contexture--note-shown-on (window)
+  "Note up to where WINDOW shows this buffer.
+What comes after something that was not shown does not count."
+  (when (<= (window-start window) contexture--shown)
+    (let ((to (contexture--shown-to window)))
+      (when (> to contexture--shown)
+        (setq contexture--shown to
+              contexture--appeared (float-time))))))
+
 (defun contexture--all-shown-p ()
-  "Return non-nil if the selected window has shown all of this buffer by now.
-What comes after something that was not shown does not count.  Let it run
-before each command in a buffer that shows what the user decides on."
-  (when (and (eq (window-buffer) (current-buffer))
-             (<= (window-start) contexture--shown))
-    (setq contexture--shown (max contexture--shown (contexture--shown-to (selected-window)))))
+  "Return non-nil if windows have shown all of this buffer by now."
+  (contexture--note-shown)
   (>= contexture--shown (point-max)))
 
 ;;;; Questions that come by themselves
@@ -667,9 +779,6 @@ before each command in a buffer that shows what the user decides on."
 (defconst contexture--question-seconds 0.5
   "Number of seconds for which a question has to be in view before an answer.
 Whoever types while it comes, or answers another one twice, has not read it.")
-
-(defvar-local contexture--appeared nil
-  "Time when this buffer, or its last question, came into view, or nil.")
 
 (defun contexture--note-appeared (window)
   "Note that WINDOW has begun to show its buffer, which has a question.

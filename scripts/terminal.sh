@@ -27,6 +27,12 @@ type() {
     done
 }
 
+# Usage: decide_with KEY…   after what a user needs to read what is to decide: no key decides before
+decide_with() {
+    sleep 1
+    type "$@"
+}
+
 # Usage: expect REGEXP [LINES]   waits until that many lines (1) of the screen match. The longest wait
 # is for SBCL to compile Swank on a busy machine; a minute and more is no sign of a fault.
 expect() {

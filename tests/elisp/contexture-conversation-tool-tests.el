@@ -300,6 +300,48 @@
         (should (= asked 3))))
     (contexture-conversation-test-wait)))
 
+;; What a request says, where it reaches, and what it gives, in all lengths: what
+;; the block leaves out counts as unseen.
+(ert-deftest contexture-conversation-tool-wanting-leaves-nothing-out-silently ()
+  (contexture-conversation-tool-tests--with '(("A."))
+    (cl-flet ((words (name count) (mapconcat (lambda (number) (format "%s%dx" name number))
+                                             (number-sequence 1 count) " ")))
+      (dolist (text (list "add it" (words "text" 12) (words "text" 60) (words "text" 3000)))
+        (dolist (outside (list nil "/etc/hosts" (concat "/" (string-replace " " "/" (words "at" 500)))))
+          (dolist (arguments (list "{}" "{\"a\": \"b\"}"
+                                   (format "{\"a\": \"%s\"}" (words "wide" 60))
+                                   (format "[%s]" (string-replace " " "\", \""
+                                                                  (format "\"%s\"" (words "long" 40))))
+                                   (format "{\"a\": \"%s\"}" (words "much" 9000))))
+            (contexture-conversation--draw-approval
+             (list :approval 7 :tool "add_file" :text text :outside outside :arguments arguments))
+            (let* ((approval (car (last contexture-conversation--approvals)))
+                   (block (buffer-substring-no-properties
+                           (contexture-conversation--approval-from approval)
+                           (contexture-conversation--approval-to approval)))
+                   (has (lambda (shown)
+                          (cl-every (lambda (word) (string-search word shown))
+                                    (split-string (concat text " " outside " " arguments)
+                                                  "[^a-z0-9]+" t)))))
+              (when outside
+                (should (string-search (format "\nOutside the project: %s\n" outside) block)))
+              (should (eq (not (contexture-conversation--approval-cut approval))
+                          (and (funcall has block) t)))
+              ;; Not even one that a window shows is decided on without a question.
+              (set-window-buffer nil (current-buffer))
+              (set-window-start nil (contexture-conversation--approval-from approval))
+              (contexture--note-shown)
+              (when (contexture-conversation--approval-seen approval)
+                (should (funcall has block)))
+              (goto-char (contexture-conversation--approval-from approval))
+              (save-window-excursion
+                (contexture-conversation-view-approval)
+                (should (funcall has (with-current-buffer contexture-conversation-approval-buffer
+                                       (buffer-string))))
+                (contexture-conversation-test-read-approval))
+              (should (contexture-conversation--approval-seen approval))
+              (contexture-conversation--settle-approval approval "done"))))))))
+
 (ert-deftest contexture-conversation-tool-arguments-hold-nobody ()
   "Only what is shown of them is laid out."
   (contexture-conversation-tool-tests--with '(("A."))
@@ -316,7 +358,13 @@
                    (list :a (make-list 200000 "x"))))
       (contexture-test-at-once
         (contexture-conversation--draw-tool-call (list :tool "t" :arguments arguments)))
+      (contexture-test-at-once
+        (contexture-conversation--draw-approval
+         (list :approval 7 :tool "t" :text "call it" :arguments arguments)))
       (should (< (buffer-size) 200000))
+      (let ((approval (car contexture-conversation--approvals)))
+        (should (contexture-conversation--approval-cut approval))
+        (contexture-conversation--settle-approval approval "done"))
       (let ((inhibit-read-only t))
         (delete-region (point-min) contexture-conversation--tail)))))
 
