@@ -1611,10 +1611,34 @@ Signal an error if a command is still running there."
 Emacs looks at the folders that it names, as it comes and when it is drawn,
 and goes to the files and folders that it names."
   (add-function :around (process-filter process) #'contexture-tools-change--inertly)
+  (add-function :filter-args (process-filter process) #'contexture-tools-change--break)
   (add-function :around (local 'font-lock-fontify-region-function)
                 #'contexture-tools-change--inertly)
   (add-function :around (local 'next-error-function) #'contexture-tools-change--inertly)
   (use-local-map (make-composed-keymap contexture-tools-change--map (current-local-map))))
+
+(defconst contexture-tools-change--longest-line 1000
+  "Number of characters after which a line of output is broken.
+Emacs looks for failures from the beginning of the line with each piece of
+output: in a line without end that fails, or takes longer each time.")
+
+(defun contexture-tools-change--break (arguments)
+  "Return ARGUMENTS of a filter, a process and its output, with long lines broken."
+  (pcase-let* ((`(,process ,text) arguments)
+               (longest contexture-tools-change--longest-line)
+               (buffer (process-buffer process))
+               (before (if (not (buffer-live-p buffer)) 0
+                         (with-current-buffer buffer
+                           (save-excursion
+                             (goto-char (process-mark process))
+                             (- (point) (line-beginning-position)))))))
+    (list process
+          (replace-regexp-in-string
+           (format "\\([^\n]\\{%d\\}\\)\\([^\n]\\)" longest) "\\1\n\\2"
+           (if (and (> (+ before (or (string-search "\n" text) (length text))) longest)
+                    (not (string-prefix-p "\n" text)))
+               (concat "\n" text)
+             text)))))
 
 (defun contexture-tools-change--forget-beginning ()
   "Delete the beginning of this buffer's output if there is too much output."
@@ -1675,7 +1699,8 @@ FAILURES are the positions of the failures before POSITION, the last first."
         (let* ((to (contexture-tools-change--run-to run))
                (next (progn (goto-char (min to (+ position contexture-tools-change--step)))
                             (min to (line-beginning-position 2)))))
-          (contexture--inertly (compilation--ensure-parse next))
+          ;; Whatever the patterns of failures cannot match, the model gets its answer.
+          (ignore-errors (contexture--inertly (compilation--ensure-parse next)))
           (goto-char position)
           (while (< (point) next)
             (when (contexture-sources--message-here) (push (point) failures))
@@ -1708,21 +1733,24 @@ removed from the context that has them."
     (pcase-let ((`(,manager . ,ids) contexture-tools-change--items))
       (setq contexture-tools-change--items nil)
       (if (not (or ids params)) (funcall then)
-        (contexture--with-layers
-         (lambda ()
-           (let ((to (contexture-adding-context)))
-             (contexture-request-batch-async
-              (append (mapcar (lambda (id) `(remove-items :manager ,manager :ids (,id))) ids)
-                      (mapcar (lambda (it) `(add-item :manager ,to :brief t ,@it)) params))
-              :success (lambda (results)
-                         (contexture--with-live-buffer buffer
-                           (let ((added (contexture--pluck
-                                         :result (nthcdr (length ids) results))))
-                             (setq contexture-tools-change--items
-                                   (cons to (delq nil (contexture--pluck :id added))))))
-                         (funcall then))
-              :error ended)))
-         ended)))))
+        (condition-case nil
+            (contexture--with-layers
+             (lambda ()
+               (let ((to (contexture-adding-context)))
+                 (contexture-request-batch-async
+                  (append (mapcar (lambda (id) `(remove-items :manager ,manager :ids (,id))) ids)
+                          (mapcar (lambda (it) `(add-item :manager ,to :brief t ,@it)) params))
+                  :success (lambda (results)
+                             (contexture--with-live-buffer buffer
+                               (let ((added (contexture--pluck
+                                             :result (nthcdr (length ids) results))))
+                                 (setq contexture-tools-change--items
+                                       (cons to (delq nil (contexture--pluck :id added))))))
+                             (funcall then))
+                  :error ended)))
+             ended)
+          ;; There is no server any more.
+          ((contexture-error user-error) (funcall then)))))))
 
 (defun contexture-tools-change--result (run failures)
   "Return the text that tells a model how RUN ended.

@@ -314,6 +314,35 @@ The user says: No numbers, please")))
       (should (< (length told) 21000))
       (should (< (buffer-size (contexture-tools-change-tests--output)) 70000)))))
 
+(ert-deftest contexture-tools-change-takes-lines-without-end ()
+  (contexture-tools-change-tests--with-server
+    (dolist (command '("head -c 300000 /dev/zero | tr '\\0' ' '"
+                       "head -c 300000 /dev/zero | tr '\\0' /"
+                       "for i in $(seq 2000); do printf 'at f (a.c:1:1)'; done"
+                       "seq 3000 | while read -r i; do printf '%s' \"$i \"; done"))
+      (let ((told (contexture-tools-change-tests--run
+                   (concat command "; echo; echo 'a.c:1: error: bad'")))
+            (lengths nil))
+        (should (string-match-p "ended with exit status 0\\.\n[0-9]+ failures?; " told))
+        (should (string-suffix-p "\na.c:1: error: bad\n" told))
+        (with-current-buffer (contexture-tools-change-tests--output)
+          (goto-char (point-min))
+          (while (not (eobp))
+            (push (- (line-end-position) (point)) lengths)
+            (forward-line))
+          (should (<= (apply #'max lengths) (1+ contexture-tools-change--longest-line))))))
+    ;; No other line is changed.
+    (should (string-suffix-p (format "\n%s\nz\n" (make-string 1000 ?y))
+                             (contexture-tools-change-tests--run
+                              "head -c 1000 /dev/zero | tr '\\0' y; echo; echo z")))))
+
+(ert-deftest contexture-tools-change-tells-without-a-server ()
+  (let ((contexture-server-command '("/nonexistent/contexture")))
+    (contexture-tools-change-tests--with "x"
+      (should (string-search "- a.c:1: error: bad"
+                             (contexture-tools-change-tests--run
+                              "echo 'a.c:1: error: bad'"))))))
+
 (ert-deftest contexture-tools-change-stops-commands ()
   (contexture-tools-change-tests--with-server
     (let ((contexture-tools-command-seconds 0)
