@@ -78,8 +78,8 @@ The first does so by default.")
 
 (defconst contexture-provider--local
   '("ollama")
-  "Kinds of providers that run here: they want no key, and are told how large a
-window to load.")
+  "Kinds of providers that run here.
+They want no key, and are told how large a window to load.")
 
 (provide 'contexture-generated)
 ;;; contexture-generated.el ends here

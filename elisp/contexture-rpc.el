@@ -166,8 +166,7 @@ has not answered yet."
 
 (defun contexture--tell-waiting ()
   "Show that the server has not answered yet, if Emacs can reach it."
-  (when (and contexture--connection
-             (memq (oref contexture--connection state) '(starting ready)))
+  (when (contexture--reached-p)
     (message contexture--waiting)))
 
 (defun contexture--tell-no-longer ()
@@ -402,6 +401,11 @@ TARGET is as in the class `contexture-connection'."
       (setq case-fold-search nil)
       (setq-local inhibit-modification-hooks t))
     connection))
+
+(defun contexture--reached-p ()
+  "Return non-nil if a server is connected, or is being connected."
+  (and contexture--connection
+       (memq (oref contexture--connection state) '(starting ready))))
 
 (cl-defmethod jsonrpc-running-p ((connection contexture-connection))
   "Return non-nil if CONNECTION has reached its server."

@@ -99,8 +99,8 @@ pub(super) fn generated() -> String {
         constant(
             "contexture-provider--local",
             local,
-            "Kinds of providers that run here: they want no key, and are told how large a\n\
-             window to load.",
+            "Kinds of providers that run here.\n\
+             They want no key, and are told how large a window to load.",
         ),
         END.to_owned(),
     ]
