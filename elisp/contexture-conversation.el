@@ -851,7 +851,7 @@ insert the new code" (buffer-name)))
 
 (defun contexture-conversation--fit (text old)
   "Return TEXT with a newline at its end, or without one, as OLD has it."
-  (let ((bare (string-trim-right text "\n+")))
+  (let ((bare (contexture--trim-right text "\n")))
     (if (string-suffix-p "\n" old) (concat bare "\n") bare)))
 
 ;;;; The definition of a name
@@ -1724,7 +1724,7 @@ FIELDS are further fields of TEMPLATE, keywords and values."
                   (list :values fields))
           (lambda (resolved)
             (contexture-conversation-code--submit
-             (string-trim (or (plist-get resolved :text) "")) (cdr taken)))))))
+             (string-trim-left (contexture--trim-right (or (plist-get resolved :text) ""))) (cdr taken)))))))
     (setq deactivate-mark t)
     (contexture-conversation-code--show buffer)))
 
@@ -1875,7 +1875,7 @@ choose the conversation CONVERSATION to go on in; otherwise see
                  (params (plist-get subject :params)))
        (unless error
          (setq error (if (eq (plist-get params :type) :error)
-                         (string-trim-right (plist-get params :content))
+                         (contexture--trim-right (plist-get params :content))
                        (contexture-conversation-code--read-error))))
        (with-current-buffer buffer
          (contexture--widened
@@ -1890,7 +1890,7 @@ choose the conversation CONVERSATION to go on in; otherwise see
   (let ((diagnostics (and (bound-and-true-p flymake-mode)
                           (contexture-sources--diagnostics nil))))
     (if diagnostics
-        (string-trim-right
+        (contexture--trim-right
          (mapconcat #'contexture-sources--diagnostic-text diagnostics ""))
       (contexture-conversation-code--read-error))))
 

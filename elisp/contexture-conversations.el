@@ -538,7 +538,7 @@ SESSION is what the server says is the current conversation."
 (defun contexture-conversations--message-text (message)
   "Return MESSAGE as text for a transcript, with its heading."
   (let ((body (concat
-               (string-trim-right (plist-get message :content))
+               (contexture--trim-right (plist-get message :content))
                (mapconcat (lambda (call)
                             (format "\n→ %s %s"
                                     (contexture--visible (plist-get call :name))
@@ -1582,7 +1582,7 @@ The request comes last."
                      (t (insert (format "%-17s %s\n" name
                                         (contexture-conversation-notes--value key value)))))))
     (pcase-dolist (`(,name . ,text) texts)
-      (insert "\n" (propertize name 'face 'bold) "\n\n" (string-trim-right text) "\n"))))
+      (insert "\n" (propertize name 'face 'bold) "\n\n" (contexture--trim-right text) "\n"))))
 
 (defun contexture-conversation-notes--value (key value)
   "Return VALUE, that of KEY in the notes of a turn, as text."

@@ -229,7 +229,7 @@ context."
          (contexture-gptel--tell-empty manager))
         (t
          (with-current-buffer prompt
-           (contexture-gptel--insert (string-trim-right (plist-get rendered :text))))
+           (contexture-gptel--insert (contexture--trim-right (plist-get rendered :text))))
          (contexture--message "Contexture: sent the context of %s with gptel (%s, %s)"
                               (contexture--label manager)
                               (contexture--count

@@ -1347,7 +1347,7 @@ several at one place, the worst comes first."
     (format "line %d: %s: %s\n    %s\n%s"
             (line-number-at-pos beg t)
             (contexture--name (plist-get note :severity))
-            (string-trim (plist-get note :message))
+            (string-trim-left (contexture--trim-right (plist-get note :message)))
             (save-excursion
               (goto-char beg)
               (string-trim (buffer-substring-no-properties (line-beginning-position)

@@ -594,12 +594,14 @@ Show all text from left to right, unless nothing after point says otherwise."
   (when (re-search-forward "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]" nil t)
     (setq bidi-display-reordering nil)))
 
-(defun contexture--trim-right (text)
-  "Return TEXT without space at its end, as `string-trim-right' does.
-That takes long if TEXT has long runs of space elsewhere."
-  (substring text 0 (1+ (or (cl-position-if-not (lambda (char) (memq char '(?\s ?\t ?\n ?\r)))
-                                                text :from-end t)
-                            -1))))
+(defun contexture--trim-right (text &optional space)
+  "Return TEXT without the characters of SPACE at its end.
+`string-trim-right' does so, too, but takes long if TEXT has long runs of space
+elsewhere."
+  (let ((space (or space " \t\n\r")) (end (length text)))
+    (while (and (> end 0) (cl-find (aref text (1- end)) space))
+      (cl-decf end))
+    (substring text 0 end)))
 
 (defun contexture--format (string &rest arguments)
   "Return `format-message' of STRING and ARGUMENTS.

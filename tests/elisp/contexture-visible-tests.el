@@ -393,6 +393,23 @@ That is the prompt and the candidates, with what stands behind them."
     (let ((text (apply #'concat (make-list 4000 unit))))
       (unless (equal text (contexture--visible text)) (ert-fail unit)))))
 
+(ert-deftest contexture-visible-space-at-the-end-is-cut-at-once ()
+  (dolist (text '("" " " "a" " a " "a b\n\t\r " "\n\n" "\u00e9 \n" "a\u00a0"))
+    (should (equal (contexture--trim-right text) (string-trim-right text)))
+    (should (equal (contexture--trim-right text "\n") (string-trim-right text "\n+"))))
+  (let ((space (concat (make-string 300000 ?\n) "x" (make-string 300000 ?\s) "x")))
+    (contexture-test-at-once
+      (should (equal space (contexture--trim-right (concat space "\n \n")))))
+    (contexture-test-at-once
+      (contexture-conversations--message-text (list :role :user :content space)))
+    (contexture-test-at-once
+      (contexture-conversation--fit space "")))
+  ;; What comes from outside is trimmed in no other way.
+  (dolist (file (directory-files contexture--directory t "\\`contexture.*\\.el\\'"))
+    (with-temp-buffer
+      (insert-file-contents file)
+      (should-not (re-search-forward "(string-trim\\(?:-right\\)?[ \n]+(\\(?:or (\\)?plist-get" nil t)))))
+
 (ert-deftest contexture-visible-messages-are-short ()
   (let ((long (make-string 1000000 ?x)))
     (dolist (text (append (contexture-visible-tests--said
