@@ -1502,13 +1502,23 @@ Do nothing in an Emacs without tool bars."
   "Methods of calls of this Emacs about conversations that are not answered yet.
 What the server announces meanwhile is not another client's change.")
 
+(defconst contexture--question-height 0.7
+  "Part of a frame's height that a question may take.")
+
 (defun contexture--y-or-n-p (prompt)
   "Ask PROMPT, a question, in the echo area; return non-nil for yes.
 What was typed before it was asked is no answer.  Outside of commands there is
 no last event, which `y-or-n-p' takes for one of the mouse: it would show a
-dialog box.  Where nobody can answer, the answer is no."
+dialog box.  Where nobody can answer, the answer is no.  A question that cannot
+be shown is not asked: names from outside may be long."
   (unless executing-kbd-macro (discard-input))
-  (let ((last-nonmenu-event (or last-nonmenu-event t)))
+  (let ((last-nonmenu-event (or last-nonmenu-event t))
+        (max-mini-window-height contexture--question-height))
+    (when (and (not noninteractive)
+               (> (cl-loop for line in (split-string prompt "\n")
+                           sum (1+ (/ (string-width line) (max 1 (- (frame-width) 20)))))
+                  (* contexture--question-height (frame-height))))
+      (contexture--user-error "The question has no room in this frame: %s" prompt))
     (condition-case nil
         (y-or-n-p prompt)
       (end-of-file nil))))

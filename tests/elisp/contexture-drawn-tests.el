@@ -218,6 +218,36 @@ Return the lines that do not count as seen."
           (sleep-for 0.3)
           (contexture-drawn-tests--check))))))
 
+(ert-deftest contexture-drawn-questions-are-shown-in-full-or-not-asked ()
+  (contexture-drawn-tests--with
+    (let ((ask (lambda (question)
+                 (contexture-drawn-tests--ask
+                  `(progn
+                     (defvar drawn-answer nil)
+                     (setq drawn-answer nil)
+                     (run-at-time 0 nil (lambda ()
+                                          (setq drawn-answer
+                                                (condition-case problem
+                                                    (list (contexture--y-or-n-p ,question))
+                                                  (error (error-message-string problem))))))
+                     t)))))
+      (dolist (count '(1 20 80 100))
+        (let ((question (concat "/ssh:host:/" (contexture-drawn-tests--lines "q" 1 1 count) "? ")))
+          (setq contexture-drawn-tests--screens nil)
+          (funcall ask (string-replace "\n" "" question))
+          (llm-ert-wait-for (contexture-drawn-tests--ask
+                             '(and (or drawn-answer (active-minibuffer-window)) t)))
+          (contexture-drawn-tests--look)
+          (should-not (contexture-drawn-tests--ask 'drawn-answer))
+          (dolist (word (contexture-drawn-tests--words question))
+            (should (string-search word (car contexture-drawn-tests--screens))))
+          (contexture-drawn-tests--type "y")
+          (llm-ert-wait-for (contexture-drawn-tests--ask '(equal drawn-answer '(t))))))
+      (funcall ask (make-string 4000 ?x))
+      (llm-ert-wait-for (contexture-drawn-tests--ask
+                         '(and (stringp drawn-answer)
+                               (string-search "has no room" drawn-answer)))))))
+
 ;;;; Keys
 
 (defmacro contexture-drawn-tests--key-decides (key show decided)
