@@ -92,6 +92,9 @@ No event tells that an agent was killed, and ages grow by themselves.")
 (defconst contexture-sessions--watched-most 200
   "Maximum number of folders that are watched.")
 
+(defconst contexture-sessions--deepest 8
+  "Depth beyond which the sessions of subagents are shown no deeper.")
+
 (defconst contexture-sessions--fields
   '("session" "id" "project" "tokens" "updated" "agent" "agent-session" "folder"
     "branch" "machine" "last-words" "part-of" "state" "since" "told")
@@ -230,6 +233,12 @@ Make it again if ANEW is non-nil, since the session may have changed."
                                 "\n"))
                  contexture-sessions--texts))))
 
+(defun contexture-sessions--at-depth (keyed depth)
+  "Return the sessions of KEYED in their order, each as (SESSION . DEPTH).
+KEYED is a list of (KEY . SESSION), which is changed."
+  (mapcar (pcase-lambda (`(,_ . ,session)) (cons session depth))
+          (sort keyed #'car-less-than-car)))
+
 (defun contexture-sessions--ordered ()
   "Return all sessions as (SESSION . DEPTH), the first one first.
 The sessions of subagents come below those to which they belong."
@@ -243,15 +252,22 @@ The sessions of subagents come below those to which they belong."
                          (push keyed (gethash whole parts))
                        (push keyed wholes))))
                  contexture-sessions--all)
-        (cl-labels
-            ((add (keyed depth)
-               (pcase-dolist (`(,_ . ,session) (sort keyed #'car-less-than-car))
-                 (let ((below (gethash (plist-get session :id) parts)))
-                   (push (cons session depth) ordered)
-                   (when below
-                     (remhash (plist-get session :id) parts)
-                     (add below (1+ depth)))))))
-          (add wholes 0))
+        (while (or wholes (> (hash-table-count parts) 0))
+          ;; Sessions that belong to each other in a circle have no place.
+          (unless wholes
+            (maphash (lambda (_ keyed) (setq wholes (nconc keyed wholes))) parts)
+            (clrhash parts))
+          (let ((next (contexture-sessions--at-depth wholes 0)))
+            (setq wholes nil)
+            (while next
+              (pcase-let* ((`(,session . ,depth) (car next))
+                           (id (plist-get session :id)))
+                (push (pop next) ordered)
+                (setq next (nconc (contexture-sessions--at-depth
+                                   (gethash id parts)
+                                   (min contexture-sessions--deepest (1+ depth)))
+                                  next))
+                (remhash id parts)))))
         (setq contexture-sessions--order (nreverse ordered)))))
 
 (defun contexture-sessions--matching ()

@@ -299,6 +299,31 @@ PROCESS is the number of the agent's process."
                           :state (if (= number 4000) :waiting :quiet))
                  contexture-sessions--all)))))
 
+(ert-deftest contexture-sessions-all-have-a-place-whatever-recordings-say ()
+  (with-temp-buffer
+    (contexture-sessions-mode)
+    (cl-flet ((ordered (&rest pairs)
+                (clrhash contexture-sessions--all)
+                (setq contexture-sessions--order nil)
+                (cl-loop for (id . whole) in pairs for number from 1
+                         do (puthash id (list :id id :session id :tokens 1 :updated (- number)
+                                              :part-of whole)
+                                     contexture-sessions--all))
+                (mapcar (lambda (it) (cons (plist-get (car it) :id) (cdr it)))
+                        (contexture-sessions--ordered))))
+      (should (equal '(("a" . 0) ("b" . 1) ("e" . 2) ("c" . 1) ("d" . 0))
+                     (ordered '("a") '("b" . "a") '("c" . "a") '("d" . "gone") '("e" . "b"))))
+      ;; In a circle, and of itself.
+      (should (equal '(("d" . 0) ("a" . 0) ("b" . 0) ("c" . 0) ("e" . 0))
+                     (ordered '("a" . "b") '("b" . "a") '("c" . "c") '("d") '("e" . "b"))))
+      ;; In a chain that has no end.
+      (let ((chain (apply #'ordered (cl-loop for number below 3000
+                                             collect (cons (format "s%d" number)
+                                                           (format "s%d" (1- number)))))))
+        (should (= 3000 (length chain)))
+        (should (equal (cons "s2999" contexture-sessions--deepest) (car (last chain)))))
+      (contexture-sessions--show))))
+
 (ert-deftest contexture-sessions-of-many-are-shown-in-short-steps ()
   (with-temp-buffer
     (contexture-sessions-mode)
