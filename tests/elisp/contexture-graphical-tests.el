@@ -230,6 +230,45 @@ Of the header line, LESS may be cut, a text at its end."
     (should (<= (string-width (string-remove-suffix (or less "") header)) 80))
     (should (<= widest room))))
 
+;;;; What counts as shown
+
+;; contexture-drawn-tests.el compares lines with a screen of characters; here, lines
+;; differ in height.
+(ert-deftest contexture-graphical-changes-count-as-shown-by-their-height ()
+  (contexture-graphical-test--with-files
+   contexture-graphical-test--files 'modus-operandi
+   (lambda ()
+     (contexture-graphical-test--ask
+      '(progn (find-file "long.txt") (delete-other-windows) (require 'contexture-code) t))
+     (pcase-dolist (`(,scale ,line ,count ,all) '((0 3 5 t) (4 3 5 t) (0 3 100 nil) (4 3 30 nil)
+                                                  (0 34 20 nil) (4 12 20 nil) (7 2 20 nil)))
+       (contexture-graphical-test--ask
+        `(progn
+           (mapc #'contexture-review--end contexture-review--all)
+           (text-scale-set ,scale)
+           (goto-char (point-min))
+           (set-window-start nil (point-min))
+           (save-excursion
+             (forward-line (1- ,line))
+             (contexture-review--show
+              (contexture-review--begin (point) (line-beginning-position 3))
+              (apply #'concat (make-list ,count "new\n")) t))
+           t))
+       (sleep-for 1)
+       (pcase-let ((`(,gone ,came ,room)
+                    (contexture-graphical-test--ask
+                     '(let* ((part (car (contexture-review--parts-here)))
+                             (seen (append (overlay-get part 'contexture-seen) nil))
+                             (gone (overlay-get part 'contexture-gone)))
+                        (list (cl-count-if #'identity seen :end gone)
+                              (cl-count-if #'identity seen :start gone)
+                              (window-body-height nil t))))))
+         (should (equal (list scale line count all)
+                        (list scale line count (and (= gone 2) (= came count)))))
+         ;; The title and the lines above take room, too.
+         (let ((tall (contexture-graphical-test--ask '(line-pixel-height))))
+           (should (<= (* tall (+ line -1 gone came)) room))))))))
+
 ;;;; Stories
 
 (ert-deftest contexture-graphical-story-of-a-new-user ()
