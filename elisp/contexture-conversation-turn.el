@@ -275,10 +275,14 @@ conversation, and both can have messages with the same ID."
     (setq contexture-conversation--kept
           (copy-tree (list (contexture-conversation--text) contexture-conversation--settings)))))
 
-(defun contexture-conversation--text-changed (_beg end _length)
-  "Save the draft soon if END, the end of a change, is at the prompt.
-In that case, also count again what would be sent."
+(defun contexture-conversation--text-changed (beg end _length)
+  "Save the draft soon if END, the end of a change from BEG, is at the prompt.
+In that case, also count again what would be sent, and show its hidden
+characters: what is yanked, remembered or asked again may have some."
   (when (>= end contexture-conversation--input)
+    (save-match-data
+      (contexture--show-hidden (max contexture-conversation--input (1- beg))
+                               (min (point-max) (1+ end))))
     (contexture-count--changed (plist-get contexture-conversation--session :id) t))
   (when (and (>= end contexture-conversation--input)
              (null contexture-conversation--idle-timer))

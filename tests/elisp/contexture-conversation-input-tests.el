@@ -52,6 +52,37 @@
     (contexture-conversation-test-wait)
     (should (equal (plist-get (car (last (llm-ert-calls 'chat))) :content) "one\ntwo"))))
 
+(ert-deftest contexture-conversation-shows-what-is-hidden-at-the-prompt ()
+  "Else the user would send what was not shown."
+  (contexture-conversation-test-with nil
+    (contexture-request 'remember '(:content "the port\U000e0041 is \u202e8080\u200b"))
+    (cl-flet ((hidden ()
+                (cl-loop for position from contexture-conversation--input below (point-max)
+                         when (get-text-property position 'display)
+                         collect (char-after position))))
+      (contexture-conversation--do-memories "port")
+      (llm-ert-wait-for (string-search "8080" (contexture-conversation--text)))
+      (should (equal '(#xe0041 #x202e #x200b) (hidden)))
+      (should (string-search "the port\U000e0041 is \u202e8080\u200b" (contexture-conversation--text)))
+      (contexture-conversation--set-text "a\u2066b")
+      (should (equal '(#x2066) (hidden)))
+      ;; What is yanked, and typed beside it.
+      (contexture-conversation--set-text "")
+      (kill-new "x\u202ey")
+      (yank)
+      (insert-and-inherit "z")
+      (goto-char (- (point-max) 2))
+      (insert-and-inherit "w")
+      (should (equal "x\u202ewyz" (contexture-conversation--text)))
+      (should (equal '(#x202e) (hidden)))
+      ;; What belongs there is shown as it is, also while it is typed.
+      (contexture-conversation--set-text "")
+      (dolist (char (append "می\u200cروم" nil))
+        (insert char))
+      (should-not (hidden))
+      (delete-char -1) (delete-char -1) (delete-char -1)
+      (should (equal '(#x200c) (hidden))))))
+
 (ert-deftest contexture-conversation-what-is-said-cannot-be-edited ()
   (contexture-conversation-test-with '(("A"))
     (contexture-conversation-test-send "Q")
