@@ -77,14 +77,12 @@ ROOT.  Return nil if no list can be made."
            list (or (contexture-files--git list) (contexture-files--find list)))))
       list)))
 
-(defun contexture-files--wait (list &optional seconds)
-  "Wait until LIST is not renewed, or for SECONDS."
-  (let ((end (and seconds (+ (float-time) seconds))))
-    (while (and (contexture-files--list-process list)
-                (or (null end) (< (float-time) end)))
-      ;; Waiting for a process that has ended calls no sentinel while another
-      ;; process has output.
-      (accept-process-output nil 0.01))))
+(defun contexture-files--wait (list)
+  "Wait until LIST is not renewed."
+  (while (contexture-files--list-process list)
+    ;; Waiting for a process that has ended calls no sentinel while another
+    ;; process has output.
+    (accept-process-output nil 0.01)))
 
 (defconst contexture-files--remote-pause 0.1
   "Number of seconds until a machine is asked for its files, when Emacs is idle.")

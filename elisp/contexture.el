@@ -1552,9 +1552,9 @@ Each is (NAME . PLIST).  Emacs sends them to the server each time it
 connects, and the server keeps them until it ends.  Changes take effect
 when they are made, also in an entry that is removed.  The plist has
 
-  :kind         openai (or any server with its interface), responses
-                (OpenAI's Responses API), anthropic, gemini, ollama or
-                scripted
+  :kind         the interface of the server, one of those in
+                `contexture-provider--kinds', such as openai for any
+                server with that of OpenAI
   :model        the provider's name for the model
   :base-url     the address, if it is not the usual one of that kind
   :auth-source  t to look up the API key with `auth-source' by the host
@@ -2610,7 +2610,7 @@ not UTF-8 text, it is decoded."
     (:looks-secret
      (if (contexture--confirm-secrets
           (mapcar #'contexture--last-name (plist-get (plist-get problem :data) :names)))
-         `(,(car call) ,@(contexture--without-key :secrets (cdr call)) :secrets :add)
+         (contexture--with-secrets call)
        (user-error "It may hold secrets")))
     (:file-binary
      (when (eq (car call) 'add-file)
@@ -2619,10 +2619,9 @@ not UTF-8 text, it is decoded."
                                  (plist-get (cdr call) :end-line)
                                  (plist-get (cdr call) :secrets))))))
 
-(defun contexture--without-key (key plist)
-  "Return PLIST without KEY."
-  (cl-loop for (name value) on plist by #'cddr
-           unless (eq name key) nconc (list name value)))
+(defun contexture--with-secrets (call)
+  "Return CALL as one that adds what may hold secrets."
+  (cons (car call) (plist-put (copy-sequence (cdr call)) :secrets :add)))
 
 (defun contexture--decoded-call (file start end secrets)
   "Return the call that adds FILE, or its lines START to END, as Emacs decodes it.
