@@ -594,7 +594,7 @@ Those that take their names from the one place are left out."
     (checked
      "Names that the caller took from `contexture--outside-file'."
      (contexture-conversation-follow-link find-file-other-window)
-     (contexture-picture--name abbreviate-file-name expand-file-name file-in-directory-p insert-file-contents-literally)
+     (contexture-picture--name abbreviate-file-name expand-file-name file-in-directory-p)
      (contexture-tools-change--buffer find-buffer-visiting)
      (contexture-tools-change--file file-relative-name file-truename)
      (contexture-tools-change--named file-exists-p)
