@@ -677,6 +677,9 @@ If there is more, a last line names the key that shows all of it.  The value is
                         'face 'contexture-conversation-tool))
           cut)))
 
+(defvar-local contexture-conversation--viewed nil
+  "The request that this buffer shows in full.")
+
 (defun contexture-conversation-view-approval ()
   "Show the model's request in full, in its own buffer."
   (interactive)
@@ -694,17 +697,15 @@ If there is more, a last line names the key that shows all of it.  The value is
                                      t)
                 "\n")
         (goto-char (point-min)))
-      (contexture--watch-shown (apply-partially #'contexture-conversation--note-view approval))
+      (setq contexture-conversation--viewed approval)
+      (contexture--watch-shown #'contexture-conversation--note-view)
       (pop-to-buffer (current-buffer)))))
 
-(defun contexture-conversation--note-view (approval window)
-  "Note when WINDOW, which has been drawn, has shown the end of APPROVAL."
+(defun contexture-conversation--note-view (window)
+  "Note when WINDOW, which has been drawn, has shown the end of the request."
   (contexture--note-shown-on window)
   (when (>= contexture--shown (point-max))
-    (contexture-conversation--seen approval))
-  (when (or (contexture-conversation--approval-seen approval)
-            (not (marker-buffer (contexture-conversation--approval-from approval))))
-    (setq contexture--note-shown-functions nil)))
+    (contexture-conversation--seen contexture-conversation--viewed)))
 
 (defun contexture-conversation--approval-button (label decision)
   "Return LABEL as a button for DECISION: `once', `always' or `refuse'."
@@ -788,9 +789,7 @@ It is the tool of the model's request at point, or else of the oldest one."
         (setf (contexture-conversation--approval-asked approval) (float-time)))
       (when (and (not (contexture-conversation--approval-cut approval))
                  (contexture--shows-p window from to))
-        (contexture-conversation--seen approval))))
-  (unless contexture-conversation--approvals
-    (contexture--unwatch-shown #'contexture-conversation--note-approvals)))
+        (contexture-conversation--seen approval)))))
 
 (defun contexture-conversation--rule (approval decision)
   "Send the DECISION on APPROVAL, and show it in place of the block.
@@ -832,6 +831,7 @@ Show PROBLEM and ask again, unless the server no longer waits for a decision."
        approval "not decided; the server no longer waits for a decision")
     (contexture-conversation--replace-block approval (contexture-conversation--approval-block approval))
     (push approval contexture-conversation--approvals)
+    (contexture--watch-shown #'contexture-conversation--note-approvals)
     (contexture-conversation--draw-header)
     (contexture-conversation--show-problem problem)))
 
@@ -846,6 +846,11 @@ Show PROBLEM and ask again, unless the server no longer waits for a decision."
   (setq contexture-conversation--approvals (delq approval contexture-conversation--approvals)
         ;; The next one may come into view, or to point, in its place.
         contexture--appeared (float-time))
+  (unless contexture-conversation--approvals
+    (contexture--unwatch-shown #'contexture-conversation--note-approvals))
+  (contexture--with-live-buffer (get-buffer contexture-conversation-approval-buffer)
+    (when (eq contexture-conversation--viewed approval)
+      (contexture--unwatch-shown #'contexture-conversation--note-view)))
   (contexture-conversation--replace-block
    approval
    (apply #'propertize

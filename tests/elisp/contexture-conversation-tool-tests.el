@@ -340,7 +340,15 @@
                                        (buffer-string))))
                 (contexture-conversation-test-read-approval))
               (should (contexture-conversation--approval-seen approval))
-              (contexture-conversation--settle-approval approval "done"))))))))
+              ;; As long as there is something to decide, a timer looks what is shown.
+              (dolist (wanted '(t nil))
+                (should (eq wanted (and contexture--note-shown-functions t)))
+                (should (eq wanted (and (buffer-local-value 'contexture--note-shown-functions
+                                                            (get-buffer
+                                                             contexture-conversation-approval-buffer))
+                                        t)))
+                (when wanted
+                  (contexture-conversation--settle-approval approval "done"))))))))))
 
 (ert-deftest contexture-conversation-tool-arguments-hold-nobody ()
   "Only what is shown of them is laid out."
