@@ -1158,7 +1158,7 @@ of very long lines, and of the rest once it takes too long; then return nil."
           (goto-char (min end (+ from contexture--drawing-step)))
           (unless (bolp) (forward-line))
           (goto-char (min end (point)))
-          (when (< (- (point) from) (* 4 contexture--drawing-step))
+          (when (< (- (point) from) (* 2 contexture--drawing-step))
             (save-excursion (font-lock-fontify-region from (point))))))
       (= (point) end))))
 

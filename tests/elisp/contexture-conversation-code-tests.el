@@ -60,6 +60,22 @@ SESSION is the buffer of the conversation, and point is in the definition."
 
 ;;;; Asking
 
+(ert-deftest contexture-conversation-code-of-odd-lines-is-drawn-in-short-steps ()
+  "Modes look at some lines again for each of their characters."
+  (dolist (language '("perl" "ruby" "sh" "c++"))
+    (dolist (text '("/*" "//" "/" "<<A"))
+      (with-temp-buffer
+        (let ((state (contexture-markdown--begin nil))
+              (done nil))
+          (contexture-markdown--insert-broken
+           state (concat "```" language "\n"
+                         (substring (apply #'concat (make-list 6000 text)) 0 6000) "\n```\n"))
+          (while (not done)
+            (let ((begun (float-time (get-internal-run-time))))
+              (setq done (contexture-markdown--draw-lines state (point-max)
+                                                          (+ (float-time) 0.01)))
+              (should (< (- (float-time (get-internal-run-time)) begun) 0.8)))))))))
+
 (ert-deftest contexture-conversation-code-explains-the-definition-at-point ()
   (contexture-conversation-code-tests--with '(("It takes the first."))
     (save-current-buffer (contexture-explain-code))
