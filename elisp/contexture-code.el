@@ -920,31 +920,44 @@ is still coming; then no more lines at the end of OLD go than have come."
   "Return TEXT with a newline at its end, unless it is empty."
   (if (or (string-empty-p text) (string-suffix-p "\n" text)) text (concat text "\n")))
 
+(defconst contexture-review--most-compared 20000
+  "Number of lines beyond which two texts are not compared line by line.
+Diff would take seconds for texts that have little in common.")
+
+(defconst contexture-review--most-parts 200
+  "Maximum number of parts of a change; all differences after them are one part.
+Emacs takes long to show more.")
+
 (defun contexture-review--compare (old new)
   "Return the differences between OLD and NEW, each as (LINE COUNT . TEXT).
-COUNT lines after the first LINE lines of OLD are replaced by TEXT."
+COUNT lines after the first LINE lines of OLD are replaced by TEXT.  If both
+are very long, or differ in very many places, differences are joined."
   (let ((coding-system-for-write 'utf-8-emacs-unix)
         (coding-system-for-read 'utf-8-emacs-unix)
-        (file (make-temp-file "contexture-old"))
-        (lines (split-string new "\n")))
-    (unwind-protect
-        (with-temp-buffer
-          (write-region (contexture-review--ended old) nil file nil 'silent)
-          (insert (contexture-review--ended new))
-          (let ((status (call-process-region nil nil diff-command t t nil
-                                             "-a" file "-")))
-            (unless (memql status '(0 1))
-              (contexture--user-error "%s failed: %s" diff-command
-                                      (string-trim (buffer-string)))))
-          (contexture-review--read-differences lines))
-      (delete-file file))))
+        (count (cl-count ?\n (contexture-review--ended old)))
+        file)
+    (if (< contexture-review--most-compared (min count (cl-count ?\n new)))
+        (unless (equal old new)
+          (list (cons 0 (cons count (contexture-review--ended new)))))
+      (setq file (make-temp-file "contexture-old"))
+      (unwind-protect
+          (with-temp-buffer
+            (write-region (contexture-review--ended old) nil file nil 'silent)
+            (insert (contexture-review--ended new))
+            (let ((status (call-process-region nil nil diff-command t t nil
+                                               "-a" file "-")))
+              (unless (memql status '(0 1))
+                (contexture--user-error "%s failed: %s" diff-command
+                                        (string-trim (buffer-string)))))
+            (contexture-review--read-differences new))
+        (delete-file file)))))
 
-(defun contexture-review--read-differences (lines)
+(defun contexture-review--read-differences (new)
   "Return the differences in this buffer, which is the output of diff.
-LINES are the lines of the new text.  The value is as for
-`contexture-review--compare'."
+NEW is the new text.  The value is as for `contexture-review--compare'."
   (goto-char (point-min))
-  (let (found)
+  (let ((lines (vconcat (split-string new "\n")))
+        found)
     (while (re-search-forward
             "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$"
             nil t)
@@ -953,13 +966,24 @@ LINES are the lines of the new text.  The value is as for
              (from (funcall number 1)) (to (or (funcall number 2) from))
              (first (funcall number 4)) (last (or (funcall number 5) first))
              (kind (match-string 3)))
-        (push (cons (if (equal kind "a") from (1- from))
-                    (cons (if (equal kind "a") 0 (1+ (- to from)))
-                          (if (equal kind "d") ""
-                            (mapconcat (lambda (line) (concat line "\n"))
-                                       (cl-subseq lines (1- first) last) ""))))
+        ;; Lines from FROM to TO become those from FIRST to LAST, both counted from 0.
+        (push (list (if (equal kind "a") from (1- from)) to
+                    (if (equal kind "d") first (1- first)) last)
               found)))
-    (nreverse found)))
+    (mapcar (pcase-lambda (`(,from ,to ,first ,last))
+              (cons from (cons (- to from)
+                               (mapconcat (lambda (line) (concat line "\n"))
+                                          (cl-subseq lines first last) ""))))
+            (contexture-review--joined (nreverse found)))))
+
+(defun contexture-review--joined (differences)
+  "Return DIFFERENCES, each (FROM TO FIRST LAST), with all after the most joined."
+  (let ((rest (nthcdr (1- contexture-review--most-parts) differences)))
+    (if (null (cdr rest)) differences
+      (pcase-let ((`(,from ,_ ,first ,_) (car rest))
+                  (`(,_ ,to ,_ ,last) (car (last rest))))
+        (append (seq-take differences (1- contexture-review--most-parts))
+                (list (list from to first last)))))))
 
 (defun contexture-review--draw-part (review part)
   "Draw PART of REVIEW, a difference, and return its overlay."

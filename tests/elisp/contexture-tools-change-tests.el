@@ -76,6 +76,55 @@
                    "The user accepted a part of the change to a.el.  \
 Your proposal (-) became (+):\n-THREE\n+three\n\na.el is not saved yet."))))
 
+(ert-deftest contexture-tools-change-in-many-places-holds-nobody-up ()
+  (cl-flet ((text (count function) (mapconcat function (number-sequence 1 count) "")))
+    (random "places")
+    (pcase-dolist
+        (`(,old ,new)
+         (list
+          ;; Each second line differs.
+          (list (text 40000 (lambda (it) (if (cl-evenp it) "a\n" "x\n")))
+                (text 40000 (lambda (it) (if (cl-evenp it) "b\n" "x\n"))))
+          (list (text 12000 (lambda (it) (if (cl-evenp it) "a\n" (format "%d\n" it))))
+                (text 12000 (lambda (it) (if (cl-evenp it) "" (format "%d\nb\n" it)))))
+          ;; Little is the same, and it takes long to find out.
+          (list (text 90000 (lambda (_) (format "%c\n" (+ ?a (random 2)))))
+                (text 90000 (lambda (_) (format "%c\n" (+ ?a (random 2))))))))
+      (contexture-tools-change-tests--with old
+        (garbage-collect)
+        (let ((before (contexture-test-busy-seconds))
+              (gc-cons-threshold most-positive-fixnum))
+          (contexture-tools-change-tests--propose new old)
+          (should (<= (length (contexture-review--parts (car (contexture-review--open))))
+                      contexture-review--most-parts))
+          (contexture-review-accept)
+          (should (< (- (contexture-test-busy-seconds) before) 2)))
+        (let ((same (equal (buffer-string) new))) ; both are too long to be told
+          (should same))
+        (should (equal (car contexture-tools-change-tests--told)
+                       "The user accepted the change to a.el.\na.el is not saved yet."))))))
+
+(ert-deftest contexture-tools-change-joins-parts-without-loss ()
+  (random "parts")
+  (dotimes (_ 100)
+    (cl-flet ((text () (mapconcat (lambda (_) (make-string 1 (+ ?a (random 3))))
+                                  (number-sequence 1 (random 40))
+                                  (if (zerop (random 2)) "\n" "\n\n"))))
+      (let ((old (text)) (new (text))
+            (contexture-review--most-parts (1+ (random 4)))
+            (contexture-review--most-compared (if (zerop (random 2)) 10 100)))
+        (let ((parts (contexture-review--compare old new))
+              (lines (split-string (string-remove-suffix "\n" (contexture-review--ended old)) "\n")))
+          (when (string-empty-p old) (setq lines nil))
+          (should (<= (length parts) contexture-review--most-parts))
+          (pcase-dolist (`(,line ,count . ,text) (reverse parts))
+            (setq lines (append (seq-take lines line)
+                                (and (not (string-empty-p text))
+                                     (split-string (string-remove-suffix "\n" text) "\n"))
+                                (nthcdr (+ line count) lines))))
+          (should (equal (mapconcat (lambda (it) (concat it "\n")) lines "")
+                         (contexture-review--ended new))))))))
+
 (ert-deftest contexture-tools-change-is-rejected-with-a-remark ()
   (contexture-tools-change-tests--with "one\n"
     (contexture-tools-change-tests--propose "two\n" "one\n")
