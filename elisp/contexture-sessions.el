@@ -673,6 +673,7 @@ conversation of Contexture's own goes on in its buffer."
   (let* ((command (contexture-sessions--command session))
          (named (or (plist-get session :folder) (plist-get session :project)))
          (folder (and named (contexture--outside-folder named)))
+         (here (contexture--project-root))
          (default-directory (or folder temporary-file-directory))
          (name (format "contexture: %s %s" (plist-get session :agent)
                        (contexture-sessions--id session)))
@@ -684,6 +685,8 @@ conversation of Contexture's own goes on in its buffer."
                                    (or named "which is not recorded")))
           ((null program)
            (contexture--user-error "The program %s is not installed" (car command)))
+          ((not (contexture-sessions--agreed-p session folder here))
+           (user-error "Nothing was started"))
           (t
            (require 'term)
            (with-current-buffer (apply #'make-term name program nil (cdr command))
@@ -691,6 +694,18 @@ conversation of Contexture's own goes on in its buffer."
              (term-char-mode)
              (contexture-sessions--tame (get-buffer-process (current-buffer)))
              (pop-to-buffer (current-buffer)))))))
+
+;; An agent does what the settings of its folder say, and a recording may name any folder.
+(defun contexture-sessions--agreed-p (session folder here)
+  "Return non-nil if the agent of SESSION may be started in FOLDER.
+It may in HERE, the root of this buffer's project or nil, and in the project of
+SESSION if more than a recording names that.  Otherwise the user is asked."
+  (or (cl-some (lambda (project)
+                 (when-let* ((root (contexture--outside-folder project)))
+                   (file-in-directory-p folder root)))
+               (list here (and (not (plist-get session :told)) (plist-get session :project))))
+      (contexture--y-or-n-p (contexture--format "Start %s in %s? " (plist-get session :agent)
+                                                (contexture--abbreviate folder)))))
 
 (defconst contexture-sessions--answer-seconds 0.1
   "Number of seconds for which an agent may leave an answer of its terminal unread.

@@ -216,6 +216,42 @@ PROCESS is the number of the agent's process."
            (set-process-query-on-exit-flag (get-buffer-process buffer) nil)
            (kill-buffer buffer)))))))
 
+(ert-deftest contexture-sessions-asks-about-a-folder-that-only-a-recording-names ()
+  (require 'term)
+  (contexture-test-in-directory
+   (lambda ()
+     (let* ((elsewhere (file-name-as-directory (make-temp-file "ctx-elsewhere" t)))
+            (inside (file-name-as-directory (expand-file-name "inside")))
+            (root default-directory)
+            (contexture-sessions-programs '(("claude" "sh" "--resume" id)))
+            (project-find-functions
+             (list (lambda (folder)
+                     (and (file-in-directory-p folder root) (cons 'transient root)))))
+            asked started)
+       (make-directory inside)
+       (unwind-protect
+           (cl-letf (((symbol-function 'contexture--y-or-n-p)
+                      (lambda (prompt) (push prompt asked) nil))
+                     ((symbol-function 'make-term)
+                      (lambda (&rest _) (push default-directory started) (throw 'started nil))))
+             (pcase-dolist (`(,asks . ,session)
+                            `((nil :told t :folder ,inside)
+                              (nil :told nil :project ,elsewhere :folder ,elsewhere)
+                              (t :told t :project ,elsewhere :folder ,elsewhere)
+                              (t :told t :project ,elsewhere)
+                              (t :told nil :folder ,elsewhere)))
+               (setq asked nil started nil)
+               (condition-case nil
+                   (catch 'started
+                     (contexture-sessions--run
+                      (apply #'contexture-sessions-tests--entry session)))
+                 (user-error nil))
+               (should (eq asks (and asked t)))
+               (should (eq asks (null started)))
+               (when asked
+                 (should (string-search (abbreviate-file-name elsewhere) (car asked))))))
+         (delete-directory elsewhere))))))
+
 (ert-deftest contexture-sessions-refuses-names-that-would-do-more ()
   (let (started)
     (cl-letf (((symbol-function 'make-term) (lambda (&rest args) (setq started args))))
