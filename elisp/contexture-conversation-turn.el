@@ -414,8 +414,9 @@ EVENT is the click, if there was one."
         (insert (apply #'propertize (if hide "+" "-") properties))
         (delete-region (1- (point)) (- (point) 2))))))
 
-(defconst contexture-conversation--longest-laid-out 1000000
-  "Maximum number of characters of JSON that is broken into lines.")
+(defconst contexture-conversation--most-laid-out 50000
+  "Maximum number of parts of JSON, and of lines in its strings, that are laid out.
+What follows them stays as it is.")
 
 (defconst contexture-conversation--deepest-column 40
   "Maximum number of columns by which a line of JSON is indented.
@@ -425,11 +426,12 @@ Otherwise, what nests deep would become as many times longer.")
   "Return the ARGUMENTS of a tool call as readable lines, or \"\" for none.
 ARGUMENTS are JSON or Lisp data."
   (cond ((null arguments) "")
-        ((not (stringp arguments)) (string-trim-right (pp-to-string arguments)))
+        ((not (stringp arguments))
+         (let ((text (prin1-to-string arguments)))
+           (if (> (length text) contexture-conversation--longest-details) text
+             (string-trim-right (pp-to-string arguments)))))
         ((string-match-p "\\`[ \t\n]*{[ \t\n]*\\(?:}[ \t\n]*\\)?\\'" arguments) "")
-        ((or (not (string-match-p "\\`[ \t\n]*[[{]" arguments))
-             (> (length arguments) contexture-conversation--longest-laid-out))
-         arguments)
+        ((not (string-match-p "\\`[ \t\n]*[[{]" arguments)) arguments)
         (t (with-temp-buffer
              (insert arguments)
              (contexture-conversation--pretty-json)
@@ -448,7 +450,7 @@ That is not looked at: laying out all of a long one would hold Emacs."
   "Break this buffer, which is JSON, into lines that show its structure.
 Only the space between its parts changes: reading it and writing it again
 by `json-pretty-print' takes a second for each megabyte."
-  (let ((depth 0))
+  (let ((depth 0) (steps 0) (most contexture-conversation--most-laid-out))
     (cl-flet ((line () (insert "\n" (make-string (min (* 2 depth)
                                                       contexture-conversation--deepest-column)
                                                  ?\s)))
@@ -456,9 +458,9 @@ by `json-pretty-print' takes a second for each megabyte."
                                                          (point)))))
       (goto-char (point-min))
       (no-space)
-      (while (not (eobp))
+      (while (and (not (eobp)) (<= (cl-incf steps) most))
         (pcase (char-after)
-          (?\" (contexture-conversation--pretty-string))
+          (?\" (cl-incf steps (contexture-conversation--pretty-string (- most steps))))
           ((or ?\{ ?\[) (forward-char) (no-space)
            (unless (memq (char-after) '(?\} ?\]))
              (setq depth (1+ depth))
@@ -472,19 +474,23 @@ by `json-pretty-print' takes a second for each megabyte."
           (?: (forward-char) (no-space) (insert " "))
           (_ (if (zerop (skip-chars-forward "^\"{}[],: \t\n\r")) (no-space))))))))
 
-(defun contexture-conversation--pretty-string ()
-  "Go over the JSON string at point, and break it at each \\n in it.
+(defun contexture-conversation--pretty-string (most)
+  "Go over the JSON string at point, and break it at each \\n in it, up to MOST.
 Indent what follows like the string.  Quotes in strings stay escaped, so
-that no text can look like more arguments."
+that no text can look like more arguments.  Return the number of breaks."
   (forward-char)
   (let ((column (min (- (point) (line-beginning-position))
-                     contexture-conversation--deepest-column)))
-    (while (progn (skip-chars-forward "^\"\\\\") (eq (char-after) ?\\))
+                     contexture-conversation--deepest-column))
+        (breaks 0))
+    (while (and (<= breaks most)
+                (progn (skip-chars-forward "^\"\\\\") (eq (char-after) ?\\)))
       (if (not (eq (char-after (1+ (point))) ?n))
           (forward-char (min 2 (- (point-max) (point))))
         (delete-char 2)
-        (insert "\n" (make-string column ?\s))))
-    (unless (eobp) (forward-char))))
+        (insert "\n" (make-string column ?\s))
+        (cl-incf breaks)))
+    (unless (eobp) (forward-char))
+    breaks))
 
 (defun contexture-conversation--one-line (text &optional width)
   "Return the beginning of TEXT on one line of at most WIDTH columns, or 60."
@@ -634,7 +640,10 @@ Note whether it has all of the request."
                (contexture-conversation--approval-button "[a] always" 'always) "  "
                (contexture-conversation--approval-button "[n] refuse" 'refuse) "\n")))
     (setf (contexture-conversation--approval-cut approval)
-          (or cut (not (equal line (contexture-conversation--approval-text approval)))))
+          (or cut
+              (not (equal line (contexture-conversation--approval-text approval)))
+              ;; Its words may change places here.
+              (string-match-p contexture--right-to-left block)))
     (add-text-properties
      0 (length block)
      (contexture-conversation--fixed 'contexture-approval approval
@@ -687,7 +696,6 @@ If there is more, a last line names the key that shows all of it.  The value is
     (with-current-buffer (get-buffer-create contexture-conversation-approval-buffer)
       (let ((inhibit-read-only t))
         (special-mode)
-        (visual-line-mode 1)            ; no line is cut
         (erase-buffer)
         (insert (contexture-conversation--approval-tool approval) ": "
                 (contexture--visible (contexture-conversation--approval-text approval) t) "\n"
@@ -696,6 +704,7 @@ If there is more, a last line names the key that shows all of it.  The value is
                                       (contexture-conversation--approval-arguments approval))
                                      t)
                 "\n")
+        (contexture--show-in-order)
         (goto-char (point-min)))
       (setq contexture-conversation--viewed approval)
       (contexture--watch-shown #'contexture-conversation--note-view)

@@ -506,7 +506,6 @@ See Info node `(contexture)Deciding'.
 \\{contexture-tools-question-mode-map}"
   :interactive nil
   (setq-local revert-buffer-function #'ignore)
-  (visual-line-mode 1)
   (contexture--watch-shown #'contexture--note-shown-on)
   (add-hook 'window-buffer-change-functions #'contexture--note-appeared nil t)
   (add-hook 'window-selection-change-functions #'contexture--note-appeared nil t)
@@ -525,6 +524,7 @@ The selected window stays selected."
       (setq contexture-tools--asked call)
       (let ((inhibit-read-only t))
         (insert (contexture-tools--question call))
+        (contexture--show-in-order)
         (goto-char (point-min))))
     (setf (contexture-tools--call-cancel call)
           (lambda ()
@@ -559,9 +559,9 @@ The selected window stays selected."
                      for value in (contexture-tools--call-values call)
                      when value
                      ;; Indented, so that no text can look like another argument.
-                     concat (format "\n%s:\n%s\n" name
-                                    (replace-regexp-in-string
-                                     "^" "  " (contexture--visible (format "%s" value) t)))))))
+                     concat (format "\n%s:\n  %s\n" name
+                                    (string-replace
+                                     "\n" "\n  " (contexture--visible (format "%s" value) t)))))))
 
 (defun contexture-tools-allow ()
   "Allow the call that this buffer asks about, and make it."

@@ -278,6 +278,10 @@ the marks of interlinear annotations.")
   (concat "[^[:print:]]\\|" contexture-visible--ignorable)
   "Regexp for a character that may be invisible.")
 
+(defconst contexture-visible--candidate-in-lines
+  (concat "[^[:print:]\n\t]\\|" contexture-visible--ignorable)
+  "Regexp for a character of a text with lines that may be invisible.")
+
 (defconst contexture-visible--joining
   '((#x180b . #x180f) (#x200c . #x200d) (#xfe00 . #xfe0f) (#xe0100 . #xe01ef))
   "Ranges of characters that often change how ordinary text looks.
@@ -384,20 +388,20 @@ becomes a mark.")
 Hidden are invisible characters that do not belong there.  With LINES
 non-nil, line ends and tabs stay.  Beyond `contexture-visible--most' of them,
 hidden characters become marks, also if they belong there."
-  (let ((regexp (if (and text (multibyte-string-p text)) contexture-visible--candidate
-                  "[^ -~]")))
+  (let ((regexp (if (and text (multibyte-string-p text))
+                    (if lines contexture-visible--candidate-in-lines contexture-visible--candidate)
+                  (if lines "[^ -~\n\t]" "[^ -~]"))))
     (cond ((not (and text (string-match-p regexp text))) text)
           ((< (length text) contexture-visible--most)
-           (contexture-visible--escaped text regexp lines))
+           (contexture-visible--escaped text regexp))
           (t (contexture-visible--escaped-long text regexp lines)))))
 
-(defun contexture-visible--escaped (text regexp lines)
-  "Return the short TEXT with escapes as `contexture--visible' does for LINES.
+(defun contexture-visible--escaped (text regexp)
+  "Return the short TEXT with escapes as `contexture--visible' does.
 REGEXP matches what may be hidden."
   (let ((start 0) (done 0) parts)
     (while (setq start (string-match regexp text start))
-      (when (and (not (and lines (memq (aref text start) '(?\n ?\t))))
-                 (contexture-visible--hidden-p (aref text start))
+      (when (and (contexture-visible--hidden-p (aref text start))
                  (not (contexture-visible--right-p text start)))
         (push (substring text done start) parts)
         (push (contexture-visible--escape (aref text start)
@@ -419,14 +423,13 @@ REGEXP and LINES are as there."
       (while (and (< escapes contexture-visible--most)
                   (< looks contexture-visible--most-looked-at)
                   (re-search-forward regexp nil t))
-        (unless (and lines (memq (char-before) '(?\n ?\t)))
-          (cl-incf looks)
-          (unless (contexture-visible--right-before-p)
-            (cl-incf escapes)
-            (push (buffer-substring done (1- (point))) parts)
-            (push (contexture-visible--escape (char-before) (text-properties-at (1- (point))))
-                  parts)
-            (setq done (point)))))
+        (cl-incf looks)
+        (unless (contexture-visible--right-before-p)
+          (cl-incf escapes)
+          (push (buffer-substring done (1- (point))) parts)
+          (push (contexture-visible--escape (char-before) (text-properties-at (1- (point))))
+                parts)
+          (setq done (point))))
       (when (or (= escapes contexture-visible--most)
                 (= looks contexture-visible--most-looked-at))
         (contexture-visible--mark (point) lines))
@@ -551,6 +554,33 @@ leave the text as it is; very long lines are then shown from left to right."
             (skip-chars-backward "^ \t" (- (point) (/ contexture--longest-turned-line 2)))
             (insert (apply #'propertize "\n" (text-properties-at (1- (point)))))))
         (forward-line)))))
+
+(defconst contexture--longest-asked-line 10000
+  "Maximum number of characters of a line of a question.
+Emacs takes long to display longer ones.")
+
+(defun contexture--show-in-order ()
+  "Display the text of this buffer, about which the user decides, as it is.
+That is from left to right: in texts of some scripts, words would change
+places.  Break very long lines, and indent their rest alike."
+  (visual-line-mode 1)                  ; no line is cut
+  (setq bidi-display-reordering nil)
+  (save-excursion
+    (goto-char (point-min))
+    (while (not (eobp))
+      (let ((from (point)))
+        (goto-char (min (point-max) (+ from contexture--longest-asked-line)))
+        (cond ((eobp))
+              ((< from (line-beginning-position)) (forward-line 0))
+              ((eolp) (forward-line))
+              (t (skip-chars-backward "^ " (- (point) 200)) ; rather not in a word
+                 (insert (apply #'propertize
+                                (concat "\n" (make-string (save-excursion
+                                                            (goto-char from)
+                                                            (min 40 (skip-chars-forward " ")))
+                                                          ?\s))
+                                (text-properties-at (point))))
+                 (forward-line 0)))))))
 
 (defvar-local contexture-visible--shown 0
   "Number of hidden characters that this buffer displays as escapes.")

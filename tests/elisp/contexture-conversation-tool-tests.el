@@ -350,6 +350,56 @@
                 (when wanted
                   (contexture-conversation--settle-approval approval "done"))))))))))
 
+;; In a text from right to left, "cp A B" reads as "cp B A".
+(ert-deftest contexture-conversation-tool-wanting-is-decided-in-its-order ()
+  (contexture-conversation-tool-tests--with '(("A."))
+    (pcase-dolist (`(,text ,outside ,arguments)
+                   '(("cp \u05d0 \u05d1" nil "{}") ("copy" "/\u0628/1/\u062a" "{}")
+                     ("copy" nil "{\"a\": \"cp \u05d0 \u05d1\"}")))
+      (contexture-conversation--draw-approval
+       (list :approval 7 :tool "t" :text text :outside outside :arguments arguments))
+      (let ((approval (car contexture-conversation--approvals)))
+        (should (contexture-conversation--approval-cut approval))
+        (goto-char (contexture-conversation--approval-from approval))
+        (save-window-excursion
+          (contexture-conversation-view-approval)
+          (with-current-buffer contexture-conversation-approval-buffer
+            (should-not bidi-display-reordering)))
+        (contexture-conversation--settle-approval approval "done")))))
+
+(ert-deftest contexture-conversation-tool-wanting-in-full-holds-nobody ()
+  "All of a long request can be looked at within a moment."
+  (contexture-conversation-tool-tests--with '(("A."))
+    (dolist (arguments
+             (list (make-string 999990 ?\[)
+                   (concat "[" (make-string 999990 ?,))
+                   (concat "{\"a\":" (make-string 990000 ?\n) "1}")
+                   (concat "{\"a\":\"" (apply #'concat (make-list 490000 "\\n")) "\"}")
+                   (concat "{\"a\":\"" (make-string 990000 ?x) "\"}")
+                   (concat "{\"a\":\"" (apply #'concat (make-list 300000 "\u05d0 ")) "\"}")
+                   (list :a (make-list 200000 'x))))
+      (contexture-conversation--draw-approval
+       (list :approval 7 :tool "t" :text "call it" :arguments arguments))
+      (let ((approval (car contexture-conversation--approvals))
+            (gc-cons-threshold most-positive-fixnum)
+            (before (contexture-test-busy-seconds)))
+        (goto-char (contexture-conversation--approval-from approval))
+        (save-window-excursion
+          (contexture-conversation-view-approval)
+          (should (< (- (contexture-test-busy-seconds) before) 1))
+          (with-current-buffer contexture-conversation-approval-buffer
+            (goto-char (point-min))
+            (while (not (eobp))
+              (should (<= (- (line-end-position) (point)) contexture--longest-asked-line))
+              (forward-line))
+            ;; Nothing but space is left out.
+            (cl-flet ((signs (text) (length (string-replace
+                                             " " "" (string-replace
+                                                     "\\n" "" (string-replace "\n" "" text))))))
+              (should (= (signs (concat "t: call it" (if (stringp arguments) arguments
+                                                            (prin1-to-string arguments)))) (signs (buffer-string)))))))
+        (contexture-conversation--settle-approval approval "done")))))
+
 (ert-deftest contexture-conversation-tool-arguments-hold-nobody ()
   "Only what is shown of them is laid out."
   (contexture-conversation-tool-tests--with '(("A."))

@@ -741,5 +741,32 @@ What it was called with is in `changed', in an order that has the last first."
             (contexture-request 'ping) ; the answers before it have come
             (should-not (string-search "not offered" messages))))))))
 
+(ert-deftest contexture-tools-questions-are-shown-in-order-and-hold-nobody ()
+  (dolist (value (list "cp \u05d0 \u05d1" "a\nb"
+                       (apply #'concat (make-list 300000 "a\n"))
+                       (make-string 600000 ?x)
+                       (apply #'concat (make-list 200000 "\u05d0 "))))
+    (let ((call (contexture-tools--make-call
+                 :number 1 :tool (contexture-tools--named "propose_command")
+                 :values (list value) :agent "agent" :project "/tmp/"))
+          (gc-cons-threshold most-positive-fixnum)
+          (before (contexture-test-busy-seconds)))
+      (save-window-excursion
+        (contexture-tools--ask call)
+        (should (< (- (contexture-test-busy-seconds) before) 1))
+        (with-current-buffer "*contexture: question*"
+          (should-not bidi-display-reordering)
+          (goto-char (point-min))
+          (search-forward "command:\n")
+          (let ((from (point)))
+            (while (not (eobp))
+              (should (<= (- (line-end-position) (point)) contexture--longest-asked-line))
+              (should (looking-at "  \\|\\'"))
+              (forward-line))
+            (should (= (length (string-replace " " "" (string-replace "\n" "" value)))
+                       (length (string-replace " " "" (string-replace
+                                                       "\n" "" (buffer-substring from (point-max))))))))))
+      (funcall (contexture-tools--call-cancel call)))))
+
 (provide 'contexture-tools-tests)
 ;;; contexture-tools-tests.el ends here

@@ -363,7 +363,9 @@ That is the prompt and the candidates, with what stands behind them."
     (should (> (length text) contexture-visible--most))
     (dolist (lines '(nil t))
       (should (equal (contexture--visible text lines)
-                     (contexture-visible--escaped text contexture-visible--candidate lines))))))
+                     (contexture-visible--escaped
+                      text (if lines contexture-visible--candidate-in-lines
+                             contexture-visible--candidate)))))))
 
 (ert-deftest contexture-visible-makes-few-escapes-of-many-hidden-characters ()
   "Without a bound, a megabyte of each of these texts takes minutes."
