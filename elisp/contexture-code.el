@@ -1527,7 +1527,8 @@ With BACK, go to the previous one."
 (defvar contexture-conversation-compare-function #'contexture-review--compare-buffers
   "Function that shows a proposed change beside the buffer.
 It is called with the buffer, a buffer with its proposed text, and a
-function without arguments to call when the user is done.")
+function to call when the user is done, perhaps with the number of the
+differences to which the user did not go.")
 
 (defun contexture-review-ediff ()
   "Show the change that is proposed at point with Ediff.
@@ -1546,10 +1547,10 @@ rest.  No file is saved."
     (contexture-review--end review)
     (let* ((buffer (current-buffer))
            (proposal (contexture-review--make-proposal beg end text))
-           (done (lambda ()
+           (done (lambda (&optional passed-by)
                    (unwind-protect
                        (contexture--with-live-buffer buffer
-                         (contexture-review--decide beg end text old)
+                         (contexture-review--decide beg end text old passed-by)
                          (contexture-review--tell review)
                          (unless (equal old (buffer-substring-no-properties beg end))
                            (run-hook-with-args 'contexture-review-accepted-functions beg)))
@@ -1572,30 +1573,47 @@ rest.  No file is saved."
       (setq buffer-read-only t))
     proposal))
 
+(defvar ediff-current-difference)
+(defvar ediff-number-of-differences)
+
 (defun contexture-review--compare-buffers (buffer proposal done)
   "Show with Ediff how PROPOSAL differs from BUFFER, then call DONE.
+Tell it to how many differences the user did not go: Ediff begins with none.
 Restore the windows before that call."
   (let* ((windows (current-window-configuration))
+         (gone-to nil) (passed-by 0)
          (after (lambda ()
                   (when (frame-live-p (window-configuration-frame windows))
                     (set-window-configuration windows))
-                  (funcall done))))
+                  (funcall done passed-by))))
     (with-current-buffer buffer (widen))
     (ediff-buffers
      buffer proposal
      (list (lambda ()
+             (add-hook 'ediff-select-hook
+                       (lambda () (cl-pushnew ediff-current-difference gone-to))
+                       nil t)
+             (add-hook 'ediff-quit-hook ; while the numbers are still there
+                       (lambda ()
+                         (setq passed-by (- ediff-number-of-differences (length gone-to))))
+                       nil t)
              (add-hook 'ediff-quit-hook
                        (lambda () (contexture--later after))
                        t t))))))
 
-(defun contexture-review--decide (beg end text old)
+(defun contexture-review--decide (beg end text old &optional passed-by)
   "Ask whether to put TEXT in place of BEG to END in this buffer, and do so.
 If all of it was accepted in Ediff, TEXT is there already; then do not ask.
-OLD is what was there, or nil if a part of the change was accepted before."
+OLD is what was there, or nil if a part of the change was accepted before.
+PASSED-BY is the number of differences to which the user did not go."
   (let ((now (buffer-substring-no-properties beg end)))
     (cond ((equal text now)
            (contexture--message "Applied all changes to %s" (buffer-name)))
-          ((contexture--y-or-n-p (contexture--format "Accept the changes to %s? " (buffer-name)))
+          ((contexture--y-or-n-p
+            (if (> (or passed-by 0) 0)
+                (contexture--format "You have not gone to %s; accept the changes to %s anyway? "
+                                    (contexture--count passed-by "difference") (buffer-name))
+              (contexture--format "Accept the changes to %s? " (buffer-name))))
            (undo-boundary)
            (contexture-review--replace beg end text)
            (undo-boundary)

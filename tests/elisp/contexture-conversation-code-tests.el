@@ -958,6 +958,29 @@ PLACES is how often a change was accepted there."
        (goto-char 4)
        ,@body)))
 
+(ert-deftest contexture-review-says-what-was-passed-by-in-ediff ()
+  "Ediff shows no difference before the user goes to it."
+  (dolist (moves '(0 1 2 3))
+    (with-temp-buffer
+      (insert (mapconcat (lambda (it) (format "%d\n" it)) (number-sequence 1 300) ""))
+      (let ((ediff-window-setup-function #'ediff-setup-windows-plain) (ediff-keep-variants t)
+            (review (contexture-review--begin (point-min) (point-max)))
+            (asked nil))
+        (contexture-review--show
+         review (string-replace "\n100\n" "\nx\n" (string-replace "\n200\n" "\ny\n" (buffer-string))) t)
+        (goto-char (point-min))
+        (cl-letf (((symbol-function 'y-or-n-p) (lambda (text) (setq asked text) nil)))
+          (contexture-review-ediff)
+          (with-current-buffer (cl-find "*Ediff Control" (buffer-list)
+                                        :key #'buffer-name :test #'string-prefix-p)
+            (dotimes (move moves)
+              (if (< move 2) (ediff-next-difference) (ediff-previous-difference)))
+            (ediff-really-quit nil))
+          (llm-ert-wait-for asked))
+        (should (string-match-p (nth moves '("not gone to 2 differences; accept" "not gone to 1 difference;"
+                                             "\\`Accept" "\\`Accept"))
+                                asked))))))
+
 (ert-deftest contexture-review-takes-what-was-accepted-in-ediff ()
   (contexture-conversation-code-tests--reviewing
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain) (ediff-keep-variants t))
