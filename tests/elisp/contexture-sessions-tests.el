@@ -129,6 +129,9 @@ PROCESS is the number of the agent's process."
     (contexture-sessions-tests--open)
     (contexture-sessions--seek "PORTS 5433")
     (should (equal (contexture-sessions-tests--titles) '("ports of the database")))
+    ;; Each session has one of these words, and none has both.
+    (contexture-sessions--seek "ports colors")
+    (should-not (contexture-sessions-tests--titles))
     (contexture-sessions--seek "nothing has this")
     (should (string-prefix-p "No session has these words" (buffer-string)))
     (contexture-sessions--seek "")
