@@ -137,7 +137,11 @@ Emacs forgets the process when it calls the sentinel."
      (contexture-point-test-check "(Begin)" "\\+(defun one")
      (forward-line)
      (contexture-point-test-check "(Call one)" "\\+  (one)")
-     (goto-char (point-max))
+     (let ((transient-mark-mode t))
+       (push-mark (point-min) t t)
+       (goto-char (point-max))
+       (contexture-point-test-check "(Begin)" "\\+(defun one" "\\+  (one)"))
+     (deactivate-mark)
      (should-not (contexture-point-subjects)))))
 
 (ert-deftest contexture-point-commits-of-a-log ()
