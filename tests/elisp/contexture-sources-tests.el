@@ -429,6 +429,19 @@ PRIVATE KEY-----" "abc"))
           "^Nothing added .* has 1.1 MiB, and files of at most 1 MiB are added whole; visit it"
         (contexture-add-file file)))))
 
+(ert-deftest contexture-sources-refusals-advise-no-calls-of-programs ()
+  (contexture-test-with-server
+    (let ((file (contexture-test-file "nul.txt" "a\0b")))
+      (pcase-let ((`(,_ ,message ,_ ,data)
+                   (should-error (contexture-request
+                                  'add-file
+                                  (list :manager (contexture-adding-context) :path file))
+                                 :type 'contexture-error)))
+        (should (string-search "add-item" message))
+        (should (string-match-p "is binary: .* at offset 1\\'"
+                                (contexture--error-text
+                                 (list :message message :data data))))))))
+
 (ert-deftest contexture-tree-shows-a-refusal-whole ()
   (contexture-test-with-server
     (contexture-request 'configure-manager
