@@ -476,6 +476,21 @@ asked, and the question."
           (contexture-conversation-insert-block target))
         (should (equal (buffer-string) "a\n"))))))
 
+(ert-deftest contexture-conversation-block-before-one-is-not-its-own-start ()
+  (contexture-conversation-test-with '(("One:\n```\na\n```\ntwo:\n```\nb\nc\n```\n"))
+    (contexture-conversation-test-send "Q")
+    (contexture-conversation-test-goto "c\n")
+    (contexture-conversation-previous-block)
+    (should (looking-at-p "a\n"))))
+
+(ert-deftest contexture-conversation-blocks-are-found-before-they-are-drawn ()
+  (contexture-conversation-test-with nil
+    (contexture-conversation--add-message :user "Q" nil)
+    (contexture-conversation--add-message :assistant "One:\n```\na\n```\n" "Model")
+    (goto-char (point-min))
+    (contexture-conversation-next-block)
+    (should (looking-at-p "a\n"))))
+
 (ert-deftest contexture-conversation-block-is-never-that-of-the-question ()
   (contexture-conversation-test-with '(("Only words.") ("So:\n```\nanswer\n```\n") ("Yes."))
     (contexture-conversation-test-send "What of this?\n```\nquestion\n```")
@@ -666,6 +681,24 @@ asked, and the question."
                            (with-current-buffer (car contexture-conversation--recent)
                              (contexture-conversation--message-text
                               (contexture-conversation--last :user)))))))
+
+(ert-deftest contexture-rewrite-waits-for-its-turn-in-a-conversation ()
+  (contexture-conversation-code-tests--with
+      '(("```elisp\n(defun f (x)\n  (ca" (step middle) "dr x))\n```\n")
+        ("```elisp\n(defun g (x)\n  (list x))\n```\n"))
+    (goto-char (point-max))
+    (insert "\n(defun g (x)\n  x)\n")
+    (goto-char (point-min))
+    (search-forward "(car")
+    (contexture-rewrite "use cadr" "talk")
+    (llm-ert-await-step 'middle)
+    (goto-char (1- (point-max)))
+    (contexture-rewrite "use list" "talk")
+    (should (buffer-local-value 'contexture-conversation-code--waiting session))
+    (llm-ert-go-on 'middle)
+    (llm-ert-wait-for (= 2 (cl-count 'ready contexture-review--all
+                                     :key #'contexture-review--state)))
+    (should-not (buffer-local-value 'contexture-conversation-code--waiting session))))
 
 (ert-deftest contexture-rewrite-without-code-shows-the-answer ()
   (contexture-conversation-code-tests--with '(("I would not."))
