@@ -1040,14 +1040,14 @@ A line is divided where a window with this buffer would cut it."
          (columns (and window (contexture--columns window)))
          rows)
     (dolist (line (split-string (contexture--visible (string-remove-suffix "\n" text) t) "\n"))
-      (while (let* ((most (min (length line) contexture-review--longest-row))
-                    (row (if columns
-                             (truncate-string-to-width (substring line 0 most) (max 2 columns))
-                           (substring line 0 most))))
-               (when (< 0 (length row) (length line))
-                 (push row rows)
-                 (setq line (substring line (length row))))))
-      (push line rows))
+      ;; Copying the rest of the line for each row would take long.
+      (let ((at 0) (end (length line)))
+        (while (let* ((piece (substring line at (min end (+ at contexture-review--longest-row))))
+                      (row (if columns (truncate-string-to-width piece (max 2 columns)) piece)))
+                 (when (< 0 (length row) (- end at))
+                   (push row rows)
+                   (cl-incf at (length row)))))
+        (push (substring line at) rows)))
     (if (string-empty-p text) nil (nreverse rows))))
 
 (defun contexture-review--height (row)

@@ -104,6 +104,23 @@ Your proposal (-) became (+):\n-THREE\n+three\n\na.el is not saved yet."))))
         (should (equal (car contexture-tools-change-tests--told)
                        "The user accepted the change to a.el.\na.el is not saved yet."))))))
 
+(ert-deftest contexture-tools-change-with-a-long-line-holds-nobody-up ()
+  (dolist (cut '(nil t))
+    (dolist (sign '(?x ?\u6587 ?\u0301))
+      (contexture-tools-change-tests--with "one\n"
+        (switch-to-buffer (current-buffer))
+        (setq truncate-lines cut)
+        (let ((before (contexture-test-busy-seconds))
+              (new (concat "one" (make-string 190000 sign) "\n"))
+              (gc-cons-threshold most-positive-fixnum))
+          (contexture-tools-change-tests--propose new "one\n")
+          (should (< (- (contexture-test-busy-seconds) before) 2))
+          (should (equal (length new)
+                         (1+ (apply #'+ (mapcar #'length
+                                                (overlay-get (car (contexture-review--parts-here))
+                                                             'contexture-lines))))))
+          (contexture-review-reject))))))
+
 (ert-deftest contexture-tools-change-joins-parts-without-loss ()
   (random "parts")
   (dotimes (_ 100)
