@@ -171,6 +171,22 @@ fn cursor_is_read_as_text() {
 }
 
 #[test]
+fn a_thought_in_cursors_text_ends_the_text_or_result_before_it() {
+    check(
+        "user:\n<user_query>\nWhich port?\n</user_query>\n\nassistant:\nI look.\n[Thinking] hm\n\
+         [Tool call] read\n  path: db.toml\n\n[Tool result] read\nport = 5433\n[Thinking] so\n\n\
+         assistant:\nPort 5433.\n",
+        &[
+            TOLD[0],
+            r#"assistant: I look. call-1=read{"path":"db.toml"}"#,
+            "tool <call-1>: port = 5433",
+            TOLD[3],
+        ],
+        &["text in the user's turn x1 at 1", "thinking x2 at 6"],
+    );
+}
+
+#[test]
 fn cline_is_read_with_calls_of_the_protocol() {
     let text = r#"[
   {"role":"user","content":[{"type":"text","text":"<task>\nWhich port?\n</task>"},{"type":"text","text":"<environment_details>\n# Current Working Directory (/srv/db) Files\ndb.toml\n</environment_details>"}],"ts":1770842205000},
