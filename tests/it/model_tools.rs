@@ -123,6 +123,19 @@ fn what_a_model_adds_it_sees_in_the_same_turn() {
 }
 
 #[test]
+fn a_model_adds_only_the_lines_that_it_names() {
+    let home = Home::new();
+    home.write("a.rs", "one\ntwo\nthree\nfour\n");
+    let named = r#"{"path": "a.rs", "start_line": 2, "end_line": 3}"#;
+    let answers = calling("add_file", named) + "[[answer]]\ntext = \"x\"\n";
+    let mut client = begin(&home, &answers);
+    let (asked, answer) = decide(&mut client, "(:content \"look\" :tools t)", ":once");
+    assert_eq!(asked, ["add the file a.rs, lines 2 to 3"]);
+    assert_eq!(outcomes(&answer), [("add_file", "done")]);
+    assert_eq!(client.contents("m"), ["two\nthree\n"]);
+}
+
+#[test]
 fn what_is_refused_is_not_done_and_the_model_is_told() {
     let home = Home::new();
     let answers = calling("add_text", r#"{"content": "x"}"#) + "[[answer]]\necho = true\n";
