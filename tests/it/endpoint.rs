@@ -33,6 +33,8 @@ pub(crate) enum Body {
     Response(String),
     /// Each is sent for itself, and then the end as it should be.
     Chunks(Vec<Vec<u8>>),
+    /// The same, with this time before each but the first.
+    Paced(Vec<Vec<u8>>, Duration),
     /// The connection is closed without a word.
     Closed,
     /// The connection is closed in the middle.
@@ -201,7 +203,7 @@ fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
         _ => "Transfer-Encoding: chunked\r\n".to_owned(),
     };
     let begin = match body {
-        Body::Closed | Body::Provisional => Vec::new(),
+        Body::Closed | Body::Provisional | Body::Paced(..) => Vec::new(),
         Body::Response(text) => text.clone().into_bytes(),
         Body::Chunks(chunks) => chunks.iter().flat_map(|bytes| chunk(bytes)).collect(),
         Body::Cut(bytes) | Body::Endless(bytes) | Body::Silent(bytes) => chunk(bytes),
@@ -212,6 +214,13 @@ fn say(mut stream: &TcpStream, answer: &Answer) -> std::io::Result<()> {
     match body {
         Body::Closed | Body::Provisional | Body::Response(_) => Ok(()),
         Body::Chunks(_) => stream.write_all(b"0\r\n\r\n"),
+        Body::Paced(chunks, pause) => {
+            for (number, bytes) in chunks.iter().enumerate() {
+                std::thread::sleep(if number == 0 { Duration::ZERO } else { *pause });
+                stream.write_all(&chunk(bytes))?;
+            }
+            stream.write_all(b"0\r\n\r\n")
+        }
         Body::Cut(_) => stream.shutdown(std::net::Shutdown::Both),
         Body::Endless(bytes) => loop {
             std::thread::sleep(Duration::from_millis(1));

@@ -468,6 +468,25 @@ fn a_key_that_an_answer_repeats_is_hidden() {
 }
 
 #[test]
+fn what_follows_the_reason_for_the_end_is_waited_for_as_long_as_it_comes() {
+    let piece = |delta: &str, reason: &str| {
+        let choice = format!("{{\"index\":0,\"delta\":{delta},\"finish_reason\":{reason}}}");
+        format!("data: {{\"choices\":[{choice}]}}\n\n").into_bytes()
+    };
+    let pieces = vec![
+        [piece("{\"content\":\"one\"}", "null"), piece("{}", "\"stop\"")].concat(),
+        piece("{\"content\":\", two\"}", "null"),
+        piece("{\"content\":\", three\"}", "null"),
+    ];
+    let end = Duration::from_secs(3);
+    let server =
+        Endpoint::new(move |_, _| Answer::streaming(Body::Paced(pieces.clone(), end * 3 / 5)));
+    let patient = provider(&FAMILIES[0], &server).waiting(Times { end, ..TIMES });
+    let (whole, failure) = runtime().block_on(asked(&patient));
+    assert_eq!((&*whole.text, failure), ("one, two, three", None));
+}
+
+#[test]
 fn an_answer_in_endless_pieces_is_refused() {
     let event = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n";
     let (kind, events) = (&FAMILIES[0], event.repeat(100));
