@@ -77,7 +77,7 @@ COUNT is an answer of `count-window', of a dry run, or the report of a window."
      (if (eql (plist-get sent :shortened) 0) ""
        (format ", %s shortened" (contexture--number (plist-get sent :shortened))))
      (if (eq (plist-get count :limit-from) :default)
-         (format ", limit of %s assumed" (contexture--number (plist-get count :limit)))
+         ", limit assumed"
        ""))))
 
 (defun contexture-count--compaction (id)

@@ -510,7 +510,7 @@ Use `car`.
     (llm-ert-wait-for contexture-conversation--providers)
     (llm-ert-wait-for
         (string-match-p
-         "\\` scripted  0 of 96,000 tokens (0 %%), no messages, limit of 100,000 assumed  talk\\'"
+         "\\` scripted  0 of 96,000 tokens (0 %%), no messages, limit assumed  talk\\'"
          (contexture-conversation-test-header)))
     (contexture-conversation-switch-model "50%er")
     (contexture-conversation-switch-notes "freeform-chat")

@@ -97,7 +97,7 @@
             ;; One that nobody knows.
             (contexture-conversation-switch-model "mystery")
             (contexture-count-tests--check)
-            (should (string-match-p " of 96,000 tokens .*, limit of 100,000 assumed"
+            (should (string-match-p " of 96,000 tokens .*, limit assumed"
                                     (contexture-conversation-test-header)))))
       (contexture-conversation-mode-line-mode -1)
       (kill-buffer contexture-list-buffer)
@@ -161,7 +161,7 @@ What TEXT does not say is nil."
                   (seq ", " (group (+ (any "0-9,"))) " of " (group (+ (any "0-9,")))
                        " message" (? "s") " sent"))
               (? ", " (group (+ (any "0-9,"))) " shortened")
-              (? ", limit of " (group (+ (any "0-9,"))) " assumed"))
+              (? ", limit " (group "assumed")))
           text)
          (mapcar (lambda (n) (or (match-string n text) (and (< n 6) "0"))) '(1 2 3 4 5 6)))
         ((string-match (rx (group (+ (any "0-9,"))) "/" (group (+ (any "0-9,")))) text)

@@ -121,7 +121,7 @@
     (contexture-dashboard-tests--shows "Conversation work: idle")
     (contexture-dashboard-tests--shows "Messages   0  all are sent")
     (contexture-dashboard-tests--shows
-     "To send    0 of 96,000 tokens (0 %), no messages, limit of 100,000 assumed")
+     "To send    0 of 96,000 tokens (0 %), no messages, limit assumed")
     (contexture-dashboard-tests--shows "Items      0  0 tokens, in the conversation's own context")
     (contexture-request 'configure-session '(:model "gpt-4"))
     (contexture-dashboard-tests--shows "To send    0 of 4,192 tokens (0 %)")

@@ -426,6 +426,8 @@ base-url = \"%s/v1\"\n" (llm-ert-url)))
   (contexture-graphical-test--until
    '(string-suffix-p "  What is this?"
                      (substring-no-properties (format-mode-line header-line-format))))
+  (contexture-graphical-test--until
+   '(not (string-search "counting..." (format-mode-line header-line-format))))
   (funcall keep "conversation")
   (contexture-graphical-test--fits "  What is this?")
   (contexture-graphical-test--press "ctrl+c" "x" "H")
