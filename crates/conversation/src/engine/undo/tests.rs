@@ -202,6 +202,21 @@ fn a_new_change_forgets_what_could_be_redone_and_following_does_not() {
 }
 
 #[test]
+fn following_drops_no_version_that_a_redo_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut engine = open(dir.path());
+    let a = add(&mut engine, "m", "a");
+    follow(&mut engine, "m", a, "A");
+    update(&mut engine, a, "x");
+    undo(&mut engine, "m").unwrap();
+    follow(&mut engine, "m", a, "B");
+    assert_eq!(redo(&mut engine, "m").unwrap(), "update-items");
+    check(&mut engine, "m", &["x"]);
+    undo(&mut engine, "m").unwrap();
+    check(&mut engine, "m", &["B"]);
+}
+
+#[test]
 fn what_undo_and_redo_would_do_has_a_name_and_can_be_rehearsed() {
     let dir = tempfile::tempdir().unwrap();
     let mut engine = open(dir.path());
