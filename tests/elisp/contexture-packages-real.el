@@ -225,7 +225,10 @@ It has changes, a file that is not tracked, a staged file and a stash."
     (contexture-packages-real--at "^new\\.el")
     (contexture-point-test-check '("new\\.el" . "(defun new") "\\`(defun new")
     (contexture-packages-real--at "^Untracked files")
-    (contexture-point-test-check '("new\\.el" . "(defun new") "\\`(defun new")))
+    (contexture-point-test-check '("new\\.el" . "(defun new") "\\`(defun new")
+    ;; Behind all sections is nothing that could be added.
+    (goto-char (point-max))
+    (should-not (contexture-point-subjects))))
 
 (contexture-packages-real-deftest magit means-commits-stashes-and-ranges
   (skip-unless (executable-find "git"))
