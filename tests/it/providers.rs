@@ -494,6 +494,11 @@ fn an_answer_in_endless_pieces_is_refused() {
     let failure = failure.unwrap();
     assert_eq!(failure.kind, ErrorKind::Malformed, "{failure}");
     assert!(failure.what.contains("more than 262144 pieces"), "{failure}");
+    // The most that is read is not too many.
+    let last = b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+    let most = [&event.repeat(262_143)[..], last].concat();
+    let (_, failure) = ask(kind, move || Answer::streaming(Body::Chunks(vec![most.clone()])));
+    assert_eq!(failure, None);
 }
 
 #[test]
