@@ -815,6 +815,7 @@ They default to the first and the last line of the buffer."
 
 (defvar project-find-functions)
 (defvar semantic-symref-tool-alist)
+(defvar xref-file-name-display)
 
 (defun contexture-tools-emacs--symbol-p (name)
   "Return non-nil if NAME, from a model, is no option and no command of a shell.
@@ -846,6 +847,7 @@ FINDER is a generic function of Xref."
     (let* ((foundp (contexture-tools-emacs--goto symbol line))
            (backend (xref-find-backend))
            (name (or (and foundp (xref-backend-identifier-at-point backend)) symbol))
+           (xref-file-name-display 'abs) ; else the folder may be missing
            ;; Xref looks at each file with a match in the mode that the file names.
            (enable-local-variables nil)
            (magic-mode-alist nil))
@@ -1090,7 +1092,8 @@ Return a function that does nothing, since this cannot be stopped."
   "Call DONE with the lines of the project's files that match REGEXP.
 REGEXP is an extended one, as for grep.  Leave out files that may have
 secrets.  Return a function that ends the search."
-  (let ((root (contexture-tools-emacs--git)))
+  (let ((root (contexture-tools-emacs--git))
+        (project (contexture-tools-emacs--project)))
     (contexture-tools-emacs--lines
      done "nothing matches"
      `(,@(if root `(,@(contexture--git root) "grep" "--no-textconv" "--untracked" "--no-color"
@@ -1102,7 +1105,9 @@ secrets.  Return a function that ends the search."
        ;; Each is the name of a file, a null, and the rest; Git has a null after the number, too.
        (cl-loop for line in lines
                 for (name . more) = (split-string line "\0")
-                unless (contexture--secret-file-p name)
+                ;; The folder of the project, or the user's settings, can make it one.
+                unless (contexture--secret-file-p
+                        (contexture--inertly (expand-file-name name project)))
                 collect (string-join (cons name more) ":"))))))
 
 (defconst contexture-tools-emacs--longest-pattern 255

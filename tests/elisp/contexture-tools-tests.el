@@ -768,5 +768,21 @@ What it was called with is in `changed', in an order that has the last first."
                                                        "\n" "" (buffer-substring from (point-max))))))))))
       (funcall (contexture-tools--call-cancel call)))))
 
+(ert-deftest contexture-tools-search-leaves-out-secrets-by-their-whole-name ()
+  (contexture-test-in-directory
+   (lambda ()
+     (dolist (folder '("work/" ".ssh/"))
+       (let* ((contexture-tool-project (expand-file-name folder llm-ert-directory))
+              (auth-sources (list (concat contexture-tool-project "mine")))
+              (told nil))
+         (make-directory contexture-tool-project t)
+         (dolist (name '("mine" "plain" ".env"))
+           (llm-ert-write-file (concat folder name) "password here\n"))
+         (contexture-tools-emacs--search (lambda (&rest result) (setq told result)) "password")
+         (llm-ert-wait-for told)
+         (should (string-match-p (if (equal folder "work/") "\\`\\(?:\\./\\)?plain:1:password here\\'"
+                                   "\\`nothing matches\\'")
+                                 (car told))))))))
+
 (provide 'contexture-tools-tests)
 ;;; contexture-tools-tests.el ends here
