@@ -21,7 +21,8 @@ use super::running::RunningCalls;
 use crate::rpc;
 use crate::rpc::limits::WAITING_CALLS;
 use crate::value::Value;
-use crate::wire::frame::{GuardedDecoder, StreamDecoder};
+use crate::wire::frame::StreamDecoder;
+use crate::wire::guard::GuardedDecoder;
 
 /// Serves one client until the client leaves or reads too slowly, or the server ends.
 pub(super) async fn serve(

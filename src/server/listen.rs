@@ -14,7 +14,7 @@ use super::guests::{RemotePeer, warn_of};
 use super::hangup::{hung_up, keep_asking};
 use crate::store::ownership::make_private;
 use crate::visible::visible_path;
-use crate::wire::frame::RELAYED;
+use crate::wire::guard::RELAYED;
 
 /// Maximum length of a socket's path, in bytes: that of Linux, or the shorter one of other systems.
 pub(crate) const LONGEST_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };

@@ -24,7 +24,8 @@ use crate::rpc::limits::{MAX_CANCEL_BYTES, PAGE_BYTES, WAITING_CALLS};
 use crate::rpc::{self, CallCancelled, MethodCall, Step, engine_error, spelled};
 use crate::value::Value;
 use crate::wire::dialect::Dialect;
-use crate::wire::frame::{Frame, GuardedDecoder, MessageEnds, show_header};
+use crate::wire::frame::{Frame, MessageEnds, show_header};
+use crate::wire::guard::GuardedDecoder;
 use crate::wire::message::{CallRequest, Incoming, WireError};
 
 /// Size in bytes of one permit of the semaphore that bounds what a client's queued and running calls

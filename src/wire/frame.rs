@@ -1,6 +1,5 @@
 //! Splits bytes into messages, by lines or by lengths, without looking into the messages.
 
-mod guard;
 mod length;
 mod stream;
 
@@ -9,7 +8,6 @@ use std::io;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
-pub(crate) use self::guard::{GuardedDecoder, RELAYED};
 pub(crate) use self::length::MAX_PAYLOAD;
 pub use self::length::{HEADER_BYTES, MessageEnds};
 pub(crate) use self::length::{show_header, write_framed};

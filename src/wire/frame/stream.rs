@@ -60,7 +60,7 @@ impl StreamDecoder {
 
     /// Returns whether the beginning of a message that is too long was dropped, and the rest is
     /// still to come.
-    pub(super) fn is_skipping(&self) -> bool {
+    pub(crate) fn is_skipping(&self) -> bool {
         match &self.framing {
             StreamFraming::Undecided => false,
             StreamFraming::Lines(lines) => !lines.is_at_line(),
@@ -70,7 +70,7 @@ impl StreamDecoder {
 
     /// Returns whether the next bytes are the beginning of a line. Returns false while these bytes
     /// may be a header.
-    pub(super) fn is_at_line(&self, source: &[u8]) -> bool {
+    pub(crate) fn is_at_line(&self, source: &[u8]) -> bool {
         match &self.framing {
             StreamFraming::Undecided => {
                 !source.iter().take(HEADER_BYTES).all(u8::is_ascii_hexdigit)

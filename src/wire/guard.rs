@@ -6,9 +6,9 @@ use std::io;
 use bytes::{Buf, BytesMut};
 use tokio_util::codec::Decoder;
 
-use super::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
-use crate::wire::dialect::Dialect;
-use crate::wire::foreign::{is_foreign, is_tls};
+use super::dialect::Dialect;
+use super::foreign::{is_foreign, is_tls};
+use super::frame::{Frame, LONGEST_FIRST_LINE, StreamDecoder};
 
 /// First line that a relay sends for a client that reached the relay over TCP.
 pub(crate) const RELAYED: &[u8] = b"; relayed from TCP\n";
