@@ -1528,7 +1528,7 @@ With BACK, go to the previous one."
   "Function that shows a proposed change beside the buffer.
 It is called with the buffer, a buffer with its proposed text, and a
 function to call when the user is done, perhaps with the number of the
-differences to which the user did not go.")
+differences that the user did not visit.")
 
 (defun contexture-review-ediff ()
   "Show the change that is proposed at point with Ediff.
@@ -1578,7 +1578,7 @@ rest.  No file is saved."
 
 (defun contexture-review--compare-buffers (buffer proposal done)
   "Show with Ediff how PROPOSAL differs from BUFFER, then call DONE.
-Tell it to how many differences the user did not go: Ediff begins with none.
+Tell it how many differences the user did not visit: Ediff begins with none.
 Restore the windows before that call."
   (let* ((windows (current-window-configuration))
          (gone-to nil) (passed-by 0)
@@ -1605,13 +1605,13 @@ Restore the windows before that call."
   "Ask whether to put TEXT in place of BEG to END in this buffer, and do so.
 If all of it was accepted in Ediff, TEXT is there already; then do not ask.
 OLD is what was there, or nil if a part of the change was accepted before.
-PASSED-BY is the number of differences to which the user did not go."
+PASSED-BY is the number of differences that the user did not visit."
   (let ((now (buffer-substring-no-properties beg end)))
     (cond ((equal text now)
            (contexture--message "Applied all changes to %s" (buffer-name)))
           ((contexture--y-or-n-p
             (if (> (or passed-by 0) 0)
-                (contexture--format "You have not gone to %s; accept the changes to %s anyway? "
+                (contexture--format "You have not visited %s; accept the changes to %s anyway? "
                                     (contexture--count passed-by "difference") (buffer-name))
               (contexture--format "Accept the changes to %s? " (buffer-name))))
            (undo-boundary)

@@ -1010,7 +1010,7 @@ PLACES is how often a change was accepted there."
               (if (< move 2) (ediff-next-difference) (ediff-previous-difference)))
             (ediff-really-quit nil))
           (llm-ert-wait-for asked))
-        (should (string-match-p (nth moves '("not gone to 2 differences; accept" "not gone to 1 difference;"
+        (should (string-match-p (nth moves '("not visited 2 differences; accept" "not visited 1 difference;"
                                              "\\`Accept" "\\`Accept"))
                                 asked))))))
 
