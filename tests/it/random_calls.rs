@@ -17,6 +17,8 @@ fn calls() -> usize {
 }
 /// Most calls that a client sends before it reads an answer.
 const MOST_OPEN: usize = 12;
+/// Keys that the server remembers in any case, without those of calls that may be open.
+const REMEMBERED: usize = 10_000 - 2 * MOST_OPEN;
 const MANAGERS: usize = 12;
 const SESSIONS: usize = 3;
 
@@ -98,10 +100,11 @@ struct Run {
 }
 
 impl Run {
-    /// Returns the number of a change that was sent before.
+    /// Returns the number of a change that was sent before, and whose key is remembered.
     fn any_change(&mut self) -> Option<usize> {
         let count = self.changes.len();
-        (count > 0).then(|| self.random.below(count))
+        let first = count.saturating_sub(REMEMBERED);
+        (count > 0).then(|| first + self.random.below(count - first))
     }
 
     /// Sends one call of any kind.
