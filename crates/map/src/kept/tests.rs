@@ -10,7 +10,7 @@ use crate::text::Style;
 use crate::{MapTask, Unsaved};
 
 /// Number of random series, and that in `make test-all`.
-const SERIES: [u64; 2] = [700, 100_000];
+const SERIES: [u64; 2] = [700, 20_000];
 const STEPS: u64 = 8;
 
 const PATHS: &[&str] =
