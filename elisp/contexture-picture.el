@@ -116,9 +116,9 @@ ACTION."
 
 ;;; What Emacs decodes
 
-;; A picture of a few kilobytes can take minutes and gigabytes to decode: by its
-;; size, by texts that are packed in it, by thousands of passes or frames.  So
-;; Emacs gets the bytes of which these functions know what they cost.
+;; A picture of a few kilobytes can take minutes and gigabytes to decode.  Causes
+;; are its size, texts packed in it, and thousands of passes or frames.  So Emacs
+;; gets only the bytes of which these functions know what they cost.
 
 (defconst contexture-picture--most-bytes 3750000
   "Maximum size of a picture that is shown; the server takes no larger ones.")
@@ -145,7 +145,7 @@ Leave out what Emacs cannot show, or not at once."
 (defun contexture-picture--small (file most)
   "Return a string that shows FILE small, and the number of its pixels, as a pair.
 Return nil if it has more than MOST pixels, or Emacs cannot show it.  FILE is
-decoded as what its name says, and as nothing else: its content could make
+decoded as what its name says, and as nothing else.  Its content could make
 Emacs run a program, as PostScript does, or read other files."
   (when-let* ((end (downcase (or (file-name-extension file) "")))
               (type (cdr (assoc end '(("png" . png) ("jpg" . jpeg) ("jpeg" . jpeg)))))

@@ -671,8 +671,9 @@ If COMMAND has no key, the text says how to call it by name."
 
 ;; Nothing is decided that was not displayed when the key was typed.  Emacs
 ;; draws a window later than the text changes, and not while keys wait.  So
-;; what was seen is noted only in a window that has been drawn: before each
-;; command, and a few times in a second as long as something is to decide.
+;; what was seen is noted only in a window that has been drawn.  That is before
+;; each command.  As long as something is to decide, it is a few times in a
+;; second, too.
 
 (defvar-local contexture--shown 1
   "Position up to which a window has shown this buffer.")

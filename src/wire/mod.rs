@@ -1,5 +1,5 @@
-//! The formats in which clients speak: frames, which split a stream into messages, a guard against
-//! streams of web browsers, and dialects, which are notations of messages.
+//! The formats in which clients speak. Frames split a stream into messages. A guard ends the streams
+//! of web browsers. Dialects are notations of messages.
 //!
 //! These modules convert bytes to [`message`]s and back. They know nothing of the methods or the
 //! engine.
