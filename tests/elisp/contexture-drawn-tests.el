@@ -29,19 +29,13 @@
 
 (defun contexture-drawn-tests--start ()
   "Start an Emacs in a terminal."
-  (llm-ert-write-file
-   "init.el"
-   (mapconcat
-    #'prin1-to-string
-    `((setq server-name "drawn" server-socket-dir ,(directory-file-name llm-ert-directory)
-            inhibit-startup-screen t ring-bell-function #'ignore create-lockfiles nil
-            make-backup-files nil auto-save-default nil native-comp-jit-compilation nil
-            load-prefer-newer t)
-      (require 'contexture-tools)
-      (require 'contexture-conversation)
-      (menu-bar-mode -1)
-      (server-start))
-    "\n"))
+  (contexture-test-write-init
+   "drawn"
+   '((setq load-prefer-newer t)
+     (require 'contexture-tools)
+     (require 'contexture-conversation)
+     (menu-bar-mode -1)
+     (server-start)))
   (contexture-drawn-tests--tmux
    "new-session" "-d" "-x" "80" "-y" "24" "--"
    (expand-file-name invocation-name invocation-directory) "-Q" "-nw"

@@ -80,21 +80,15 @@ It has a display, a home folder and a server of Contexture of its own."
 
 (defun contexture-graphical-test--init (theme)
   "Write an init file for THEME, as the README has it; return its name."
-  (llm-ert-write-file
-   "init.el"
-   (mapconcat
-    #'prin1-to-string
-    `((setq server-name "here" server-socket-dir ,(directory-file-name llm-ert-directory)
-            inhibit-startup-screen t ring-bell-function #'ignore create-lockfiles nil
-            make-backup-files nil auto-save-default nil native-comp-jit-compilation nil
-            contexture-server-command ,contexture-test-binary)
-      (load-theme ',theme t)
-      (require 'contexture)
-      (global-set-key (kbd "C-c x") 'contexture-command-map)
-      (contexture-global-mode)
-      (blink-cursor-mode -1)
-      (server-start))
-    "\n")))
+  (contexture-test-write-init
+   "here"
+   `((setq contexture-server-command ,contexture-test-binary)
+     (load-theme ',theme t)
+     (require 'contexture)
+     (global-set-key (kbd "C-c x") 'contexture-command-map)
+     (contexture-global-mode)
+     (blink-cursor-mode -1)
+     (server-start))))
 
 (defun contexture-graphical-test--ask (form)
   "Return the value of FORM in the graphical Emacs."

@@ -265,6 +265,19 @@ The names are strings, as in Lisp."
      (unwind-protect (progn ,@body)
        (tramp-cleanup-all-connections))))
 
+(defun contexture-test-write-init (name forms)
+  "Write an init file with FORMS for another Emacs, and return the file's name.
+NAME is that of its Emacs server, whose socket is in the folder of the test."
+  (llm-ert-write-file
+   "init.el"
+   (mapconcat
+    #'prin1-to-string
+    `((setq server-name ,name server-socket-dir ,(directory-file-name llm-ert-directory)
+            inhibit-startup-screen t ring-bell-function #'ignore create-lockfiles nil
+            make-backup-files nil auto-save-default nil native-comp-jit-compilation nil)
+      ,@forms)
+    "\n")))
+
 (defun contexture-test-process ()
   "Return the process of the connection in use."
   (oref contexture--connection process))

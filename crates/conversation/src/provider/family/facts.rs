@@ -46,8 +46,8 @@ pub(in crate::provider) struct FamilyFacts {
     pub(super) joins_results: bool,
     /// Asks for an effort, given the model and the body of the request.
     pub(super) effort: fn(&str, Effort, &mut Value),
-    /// Builds the body of a request, given the base of the address, the model, the request, and the
-    /// window size in tokens that the server should provide.
+    /// Builds the body of a request. It gets the base of the address, the model, the request, and
+    /// the window size in tokens that the server should provide.
     pub(super) body: fn(&str, &str, &Request, Option<u64>) -> Value,
     /// Begins to read an answer.
     pub(super) decoder: fn() -> Box<dyn Decoder>,
