@@ -105,7 +105,7 @@ code blocks of this buffer."
     (when (contexture-defun-prose--heading #'re-search-backward blocks)
       (let ((start (point))
             (depth (length (match-string 1)))
-            (name (match-string-no-properties 2)))
+            (name (contexture--trim-right (match-string-no-properties 2) " \t#")))
         (end-of-line)
         (while (and (contexture-defun-prose--heading #'re-search-forward blocks)
                     (> (length (match-string 1)) depth)))
@@ -115,10 +115,10 @@ code blocks of this buffer."
 (defun contexture-defun-prose--heading (search blocks)
   "Go to the next heading outside of BLOCKS, and return non-nil.
 SEARCH is `re-search-forward' or `re-search-backward'.  Group 1 of the
-match is the number signs of the heading, and group 2 its text.  If there
-is no heading, go to the end of the search and return nil."
+match is the number signs of the heading, and group 2 the rest of its line.
+If there is no heading, go to the end of the search and return nil."
   (let (found)
-    (while (and (not found) (funcall search "^\\(#+\\)[ \t]+\\(.+?\\)[ \t#]*$" nil 'move))
+    (while (and (not found) (funcall search "^\\(#+\\)[ \t]+\\([^ \t\n].*\\)$" nil 'move))
       (setq found (not (contexture-defun-prose--block blocks))))
     found))
 

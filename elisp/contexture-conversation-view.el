@@ -91,9 +91,8 @@ After twice as many it is broken anywhere.")
 (defconst contexture-markdown--largest-table 3000
   "Number of rows and bars in all above which a table is not aligned.")
 
-(defconst contexture-markdown--fence
-  "^[ \t]*\\(```+\\|~~~+\\)[ \t]*\\([^ \t`\n]*\\)[^`\n]*$"
-  "Regexp for a line that begins a block of code.")
+(defconst contexture-markdown--fence "[ \t]*\\(```+\\|~~~+\\)"
+  "Regexp for the beginning of a line that begins a block of code.")
 
 (defconst contexture-markdown--row "[ \t]*|.*|[ \t]*$"
   "Regexp for a row of a table.")
@@ -276,10 +275,17 @@ Once `float-time' has reached LIMIT, stop and return nil."
 
 (defun contexture-markdown--fence-p (beg end)
   "Return non-nil if the line from BEG to END opens a code block.
-Then group 1 of the match is the fence, and group 2 the language."
+Then group 1 of the match is the fence, and group 2 the language.  One regexp
+for all of the line would take time that grows with the cube of its length."
   (goto-char beg)
-  (and (looking-at contexture-markdown--fence)
-       (<= (match-end 0) end)))
+  (when (looking-at contexture-markdown--fence)
+    (let ((fence (list (match-beginning 1) (goto-char (match-end 1)))))
+      (skip-chars-forward " \t" end)
+      (let ((language (list (point) (progn (skip-chars-forward "^ \t`\n" end) (point)))))
+        (skip-chars-forward "^`\n" end)
+        (when (= (point) end)
+          (set-match-data `(,beg ,end ,@fence ,@language))
+          t)))))
 
 (defun contexture-markdown--closing-p (state beg end)
   "Return non-nil if the line from BEG to END closes the code block of STATE."
