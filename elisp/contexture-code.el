@@ -134,7 +134,7 @@ It ends at the next heading of any level, as Emacs sees these sections."
       (when (looking-at-p "[[:punct:]]+$") (forward-line))
       (unless (save-excursion (forward-line) (not (looking-at-p "[[:punct:]]+$")))
         (list (car bounds) (cdr bounds)
-              (string-trim (buffer-substring-no-properties (point) (line-end-position)))
+              (contexture--trim (buffer-substring-no-properties (point) (line-end-position)))
               :section)))))
 
 (defun contexture-defun-prose--cell ()
@@ -144,7 +144,7 @@ A cell begins with a line such as \"# %% NAME\" and ends before the next one."
     (save-excursion
       (end-of-line)
       (when (re-search-backward mark nil t)
-        (let ((start (point)) (name (string-trim (match-string-no-properties 1))))
+        (let ((start (point)) (name (contexture--trim (match-string-no-properties 1))))
           (end-of-line)
           (if (re-search-forward mark nil t) (forward-line 0) (goto-char (point-max)))
           (list start (point) (and (not (string-empty-p name)) name) :block))))))
@@ -948,7 +948,7 @@ are very long, or differ in very many places, differences are joined."
                                                "-a" file "-")))
               (unless (memql status '(0 1))
                 (contexture--user-error "%s failed: %s" diff-command
-                                        (string-trim (buffer-string)))))
+                                        (contexture--trim (buffer-string)))))
             (contexture-review--read-differences new))
         (delete-file file)))))
 

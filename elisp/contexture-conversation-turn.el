@@ -429,7 +429,7 @@ ARGUMENTS are JSON or Lisp data."
         ((not (stringp arguments))
          (let ((text (prin1-to-string arguments)))
            (if (> (length text) contexture-conversation--longest-details) text
-             (string-trim-right (pp-to-string arguments)))))
+             (contexture--trim-right (pp-to-string arguments)))))
         ((string-match-p "\\`[ \t\n]*{[ \t\n]*\\(?:}[ \t\n]*\\)?\\'" arguments) "")
         ((not (string-match-p "\\`[ \t\n]*[[{]" arguments)) arguments)
         (t (with-temp-buffer
@@ -509,7 +509,7 @@ The rest of a long text is not looked at."
          (most (+ beg (* 20 width)))
          (line (replace-regexp-in-string "[ \t\n]+" " " (substring text beg
                                                                    (min most (length text))))))
-    (if (> (length text) most) (concat line "...") (string-trim-right line))))
+    (if (> (length text) most) (concat line "...") (contexture--trim-right line))))
 
 (defun contexture-conversation--tool-name (params)
   "Return the name of the tool in PARAMS, from the server's notification."
@@ -523,8 +523,8 @@ The rest of a long text is not looked at."
                                     given contexture-conversation--longest-details))
                (arguments (if (stringp given) given pretty)))
     (contexture-conversation--draw-fold
-     (string-trim-right (format "calls %s %s" (contexture-conversation--tool-name params)
-                                (contexture-conversation--one-line arguments 50)))
+     (contexture--trim-right (format "calls %s %s" (contexture-conversation--tool-name params)
+                                     (contexture-conversation--one-line arguments 50)))
      (and (> (length arguments) 50)
           (concat pretty (contexture-conversation--left left)))
      'contexture-used t)))
@@ -566,7 +566,7 @@ CALLS are the plists of the turn's tool calls, in the order of the lines."
           (contexture-conversation--changing
             (goto-char at)
             (insert (contexture-conversation--fold
-                     (string-trim (buffer-substring-no-properties at end)) text
+                     (contexture--trim (buffer-substring-no-properties at end)) text
                      'contexture-used t))
             (setq end (+ (point) (- end at)))
             (delete-region (point) end)
@@ -1256,7 +1256,7 @@ If point is above the prompt, only move it to the end of the text there."
         (t (contexture-conversation--check-idle)
            (contexture-conversation--send-text
             ;; With the properties of its mentions.
-            (string-trim (buffer-substring contexture-conversation--input (point-max)))))))
+            (contexture--trim (buffer-substring contexture-conversation--input (point-max)))))))
 
 (defun contexture-conversation--command-p (text)
   "Return non-nil if TEXT is a slash command, and not a path such as /tmp/x."
@@ -1518,8 +1518,8 @@ The conversation is drawn, and ASKED tells what TEXT mentions."
                                (plist-get contexture-conversation--session :session))
                (null (cdr contexture-conversation--messages)))
       (contexture-conversation--rename
-       (string-trim (contexture-conversation--first-words
-                     (or (and origin (contexture-conversation--origin-name origin)) text)))
+       (contexture--trim (contexture-conversation--first-words
+                          (or (and origin (contexture-conversation--origin-name origin)) text)))
        1))
     (push turn contexture-conversation--turns)
     (add-hook 'contexture-notification-functions #'contexture-conversation--progress)
@@ -1642,7 +1642,7 @@ are further keywords and values.  Leave out what the server does not know."
 (defun contexture-conversation--count-params ()
   "Return the parameters for counting what this buffer would send now.
 A slash command at the prompt does not count, since it is not sent."
-  (let ((text (string-trim (contexture-conversation--text))))
+  (let ((text (contexture--trim (contexture-conversation--text))))
     (append (contexture--plist :session (contexture-conversation--session-id)
                                :content (unless (or (string-empty-p text)
                                                     (string-prefix-p "/" text))
@@ -1718,7 +1718,13 @@ If a slash command made the call, put that back at the prompt."
 (defun contexture-conversation--answered (turn result)
   "End TURN, whose `chat' returned RESULT, once the whole answer is drawn."
   (let ((content (or (plist-get result :content) ""))
-        (squeeze (lambda (text) (replace-regexp-in-string "[ \t\n]+" "" text))))
+        (squeeze (lambda (text)
+                   (contexture--edited
+                    text (lambda ()
+                           (while (not (eobp))
+                             (skip-chars-forward "^ \t\n")
+                             (delete-region (point) (progn (skip-chars-forward " \t\n")
+                                                           (point)))))))))
     (unless (contexture-conversation--when-drawn turn #'contexture-conversation--answered result)
       (contexture-conversation--begin-answer turn)
       (if (or (equal content (contexture-conversation--last-part turn))
@@ -2021,8 +2027,8 @@ changing an earlier question, leave that question as it was instead."
   (let ((question (contexture-conversation--last :user))
         (text (contexture-conversation--text)))
     (cond ((and (not (string-blank-p text)) contexture-conversation--unanswered
-                (equal (string-trim text) contexture-conversation--unanswered))
-           (contexture-conversation--send-text (string-trim text)))
+                (equal (contexture--trim text) contexture-conversation--unanswered))
+           (contexture-conversation--send-text (contexture--trim text)))
           ((null question) (user-error "You have asked nothing yet"))
           (t (contexture-conversation--ask-instead
               question (contexture-conversation--message-text question))))))
@@ -2070,7 +2076,7 @@ NAME is that of the new conversation, or nil."
                       (user-error "There is no message yet")))
          (questionp (and (eq (contexture-conversation--message-role message) :user)
                          (< (point) contexture-conversation--tail)))
-         (name (and name (not (string-blank-p name)) (string-trim name)))
+         (name (and name (not (string-blank-p name)) (contexture--trim name)))
          (next
           (if questionp message
             (cl-find
@@ -2141,7 +2147,7 @@ Call THEN with the result, or FAILED with the error."
 (defun contexture-conversation--ask-instead (question text)
   "Ask TEXT in place of QUESTION and all that followed.
 If there is no checkpoint before QUESTION, ask TEXT at the end."
-  (when (equal (string-trim (contexture-conversation--text)) text)
+  (when (equal (contexture--trim (contexture-conversation--text)) text)
     (contexture-conversation--set-text ""))
   (let* ((mine (setq contexture-conversation--preparing (cons 'back text)))
          (ask (lambda ()

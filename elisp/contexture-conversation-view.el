@@ -404,7 +404,12 @@ So FACE takes precedence over `contexture-conversation-code'."
          (text (contexture-markdown--text beg end))
          (indent (contexture-conversation--block-indent block)))
     (if (= indent 0) text
-      (replace-regexp-in-string (format "^[ \t]\\{1,%d\\}" indent) "" text))))
+      (contexture--edited
+       text (lambda ()
+              (while (not (eobp))
+                (delete-region (point) (progn (skip-chars-forward " \t" (+ (point) indent))
+                                              (point)))
+                (forward-line)))))))
 
 ;;;; Prose
 
@@ -550,7 +555,7 @@ row is the row of dashes."
                            collect (apply #'max 1 (mapcar (lambda (row) (or (nth column row) 0))
                                                           widths))))
          (sides (cl-mapcar (lambda (beg end)
-                             (pcase (string-trim (buffer-substring-no-properties (1+ beg) end))
+                             (pcase (contexture--trim (buffer-substring-no-properties (1+ beg) end))
                                ((rx bos ":" (* nonl) ":" eos) 0.5)
                                ((rx ":" eos) 1)
                                (_ 0)))

@@ -395,12 +395,12 @@ a command of Emacs, and there is no such text, it is called interactively.")
 It may also fail later; see `contexture-conversation--running'."
   (string-match "\\`/\\([a-z-]*\\)[ \t\n]*" text)
   (let* ((name (match-string 1 text))
-         (argument (string-trim (substring text (match-end 0))))
+         (argument (contexture--trim (substring text (match-end 0))))
          (entry (or (assoc name contexture-conversation--commands)
                     (contexture--user-error "There is no command /%s; /help lists them" name))))
     (contexture-conversation--set-text "")
     (condition-case problem
-        (let ((contexture-conversation--running (cons (current-buffer) (string-trim text))))
+        (let ((contexture-conversation--running (cons (current-buffer) (contexture--trim text))))
           (pcase-let ((`(,takes ,_ ,function) (cdr entry)))
             (if (and (commandp function) (or (null takes) (string-empty-p argument)))
                 (call-interactively function)
@@ -408,7 +408,7 @@ It may also fail later; see `contexture-conversation--running'."
       ((error quit)
        (contexture-conversation--set-text text)
        (signal (car problem) (cdr problem))))
-    (contexture-conversation--remember (string-trim text))))
+    (contexture-conversation--remember (contexture--trim text))))
 
 (defun contexture-conversation--given (argument function)
   "Return ARGUMENT or, if it is empty, what FUNCTION, which asks, returns."
@@ -588,7 +588,7 @@ Interactively, TEXT is the text at the prompt or, if that is empty, \"(your
 question)\".  What TEXT names with `@' is part of it.  Nothing is sent."
   (interactive
    (list (if (string-blank-p (contexture-conversation--text)) "(your question)"
-           (string-trim (buffer-substring contexture-conversation--input (point-max))))))
+           (contexture--trim (buffer-substring contexture-conversation--input (point-max))))))
   (contexture-conversation--when-known
    (contexture-conversation--begin-mentions text)
    (lambda (asked)
@@ -614,7 +614,7 @@ question)\".  What TEXT names with `@' is part of it.  Nothing is sent."
         (dolist (part (plist-get result :parts))
           (let ((section (contexture--part-name (plist-get part :section)))
                 (role (contexture--name (plist-get part :role))))
-            (insert (string-trim-right
+            (insert (contexture--trim-right
                      (contexture--format "%8d  %-15s  %-9s  %s"
                                          (or (plist-get part :tokens) 0)
                                          section (or role "")
@@ -1171,7 +1171,7 @@ The default is the last conversation of this buffer's project."
                                      (lambda (name)
                                        (contexture-conversation--session-note name sessions)))
                   nil nil nil 'contexture-conversation-names-history default))))
-    (and name (not (string-blank-p name)) (string-trim name))))
+    (and name (not (string-blank-p name)) (contexture--trim name))))
 
 (defun contexture-conversation--session-note (name sessions)
   "Return the annotation of NAME: project and size of its conversation.
@@ -1934,7 +1934,7 @@ SESSION is the name of the conversation to ask in, or nil for the usual one."
     (setf (contexture-conversation--origin-name (cdr taken)) question)
     (setq deactivate-mark t)
     (with-current-buffer buffer
-      (contexture-conversation--ask (concat (string-trim question) "\n\n" (car taken)) (cdr taken)))
+      (contexture-conversation--ask (concat (contexture--trim question) "\n\n" (car taken)) (cdr taken)))
     (contexture-conversation-code--show buffer)))
 
 ;;;; Rewriting
@@ -2062,7 +2062,7 @@ The block may lack its closing fence, while it comes in."
 
 (defun contexture-conversation-code--sentence (text)
   "Return TEXT, trimmed, with a full stop unless it ends a sentence."
-  (let ((text (string-trim text)))
+  (let ((text (contexture--trim text)))
     (if (string-match-p "[.!?]\\'" text) text (concat text "."))))
 
 ;;;###autoload

@@ -190,7 +190,7 @@ a new name, too; then return that."
                     (contexture-conversations--table (mapcar #'car alist) known)
                     nil (not new) nil 'contexture-conversation-names-history default)))))
     (or (gethash name known)
-        (if (and new (not (string-blank-p name))) (string-trim name)
+        (if (and new (not (string-blank-p name))) (contexture--trim name)
           (user-error "No conversation was chosen")))))
 
 (defun contexture-conversations--table (names known)
@@ -292,7 +292,7 @@ called NAME, open that.  CONTEXT is as for `contexture-conversation-open'."
    (list (read-string "Start conversation (empty for an automatic name): " nil
                       'contexture-conversation-names-history)
          (and current-prefix-arg (contexture-current-context))))
-  (let ((name (string-trim (or name ""))))
+  (let ((name (contexture--trim (or name ""))))
     (contexture-conversation-open (unless (string-empty-p name) name) context)))
 
 ;;;###autoload
@@ -321,7 +321,7 @@ CONVERSATION is its id or its name."
   (when (string-blank-p name)
     (user-error "A conversation needs a name"))
   (contexture-conversations--call
-   'configure-session (list :session conversation :name (string-trim name))
+   'configure-session (list :session conversation :name (contexture--trim name))
    (lambda (entry)
      (contexture--message "The conversation is now called %s" (plist-get entry :session)))))
 
@@ -546,11 +546,14 @@ SESSION is what the server says is the current conversation."
                           (plist-get message :tool-calls) ""))))
     (propertize
      (concat (contexture-conversations--message-heading message) "\n"
-             (replace-regexp-in-string
-              "^\\(?:.\\)" "  \\&"
+             (contexture--edited
               (if (plist-get message :out)
                   (propertize body 'face 'contexture-conversation-not-sent)
-                body))
+                body)
+              (lambda ()
+                (while (not (eobp))
+                  (unless (eolp) (insert "  "))
+                  (forward-line))))
              "\n\n")
      'contexture-conversation-message message)))
 
@@ -1034,7 +1037,7 @@ TEXT may be empty.  Where a question begins is noted anyway."
   (contexture-conversations--call
    'checkpoint
    (contexture-conversations--params
-    :message (unless (string-blank-p (or text "")) (string-trim text)))
+    :message (unless (string-blank-p (or text "")) (contexture--trim text)))
    (lambda (result)
      (if result
          (contexture--message "Named turn %d of conversation %s; %s goes back to it"
@@ -1137,7 +1140,7 @@ becomes current."
    'open-session
    (contexture--plist
     :fork-of (plist-get (contexture-conversations--named-params) :session)
-    :name (unless (string-blank-p (or name "")) (string-trim name))
+    :name (unless (string-blank-p (or name "")) (contexture--trim name))
     :checkpoint turn)
    (lambda (entry)
      (contexture--message "Conversation %s continues from %s (%s); it is now the current one"
@@ -1371,9 +1374,9 @@ It is `boolean', `name', `names', `string', `integer' or `number'."
                             prompt contexture--server-tools nil t))))
       (type (contexture-conversations--number
              setting type
-             (string-trim (read-string (concat (substring prompt 0 -2)
-                                               "; empty for the default): ")
-                                       (and value (format "%s" value)) t)))))))
+             (contexture--trim (read-string (concat (substring prompt 0 -2)
+                                                    "; empty for the default): ")
+                                            (and value (format "%s" value)) t)))))))
 
 (defun contexture-conversations--number (setting type text)
   "Return the number in TEXT, the value of SETTING, whose type is TYPE.

@@ -155,7 +155,7 @@ The programs for Linux need no C library; Android is another system."
   "Install the program NEW, which PROCESS has downloaded, if it has CHECKSUM."
   (unless (process-live-p process)
     (let* ((said (with-current-buffer (process-buffer process)
-                   (string-trim (buffer-string))))
+                   (contexture--trim (buffer-string))))
            (problem (cond ((not (eql 0 (process-exit-status process)))
                            (format "The download failed: %s"
                                    (string-trim-left said "curl: ([0-9]+) ")))
@@ -174,7 +174,7 @@ The programs for Linux need no C library; Android is another system."
                (contexture-install--put new)
              (contexture-install--fail
               (format "The downloaded program does not run here: %s"
-                      (if (eq status 0) (string-trim output) status))
+                      (if (eq status 0) (contexture--trim output) status))
               new))))))))
 
 (defun contexture-install--checksum (file)
@@ -696,7 +696,7 @@ Return the setting that finds it there, or nil if none was entered."
   (let* ((before (plist-get (cdr (assoc name contexture-providers)) :model))
          (default (cond ((member before models) before)
                         ((null (cdr models)) (or (car models) before))))
-         (model (string-trim
+         (model (contexture--trim
                  (completing-read
                   (format-prompt (if problem (contexture--format "%s; model" problem) "Model")
                                  (contexture--visible default))
@@ -730,7 +730,7 @@ Return it as settings, or nil."
 (defun contexture-provider--read-text (prompt default)
   "Ask with PROMPT; return the trimmed text, or DEFAULT.
 An address or a command may hold a secret, so no history keeps the text."
-  (let ((text (string-trim (read-string prompt nil t default))))
+  (let ((text (contexture--trim (read-string prompt nil t default))))
     (if (string-empty-p text) default text)))
 
 (defun contexture-provider--read-script ()
@@ -1271,7 +1271,7 @@ Emacs finds it."))))
 
 (defun contexture-doctor--first-line (output status)
   "Return the first line of OUTPUT, or a phrase for STATUS if it is empty."
-  (let ((line (car (split-string (string-trim output) "\n"))))
+  (let ((line (car (split-string (contexture--trim output) "\n"))))
     (if (string-empty-p line)
         (if (stringp status) status (format "nothing (it ended with %s)" status))
       (truncate-string-to-width line 100 nil nil t))))
@@ -1774,7 +1774,7 @@ M-x contexture-doctor says what to do")))
       (let* ((default-directory directory)
              (status (apply #'call-process (car command) nil t nil arguments)))
         (unless (eq status 0)
-          (contexture--user-error "%s" (string-trim (buffer-string)))))
+          (contexture--user-error "%s" (contexture--trim (buffer-string)))))
       (buffer-string))))
 
 (defun contexture-setup--brief (output)

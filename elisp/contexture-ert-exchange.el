@@ -354,7 +354,7 @@ client's changes only: the server may join notifications."
    ((plist-member (plist-get message :params) :request-key)
     (let ((params (llm-ert--plist-without
                    (plist-get message :params) :request-key)))
-      (string-trim-right
+      (contexture--trim-right
        (car (contexture--encode
              (plist-put (copy-sequence message) :params params)))
        "\n")))

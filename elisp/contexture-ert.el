@@ -209,7 +209,7 @@ Those that a test binds itself are left out, as are those of the group
 
 (defun contexture-ert--note-line (direction line)
   "Record that LINE went in DIRECTION, `sent' or `received'."
-  (llm-ert--note direction (string-trim-right line "\n")))
+  (llm-ert--note direction (contexture--trim-right line "\n")))
 
 ;;;; Models
 
@@ -252,9 +252,9 @@ Those that a test binds itself are left out, as are those of the group
         (llm-ert--messages-explained)
         (llm-ert--paragraph
          "The server wrote"
-         (split-string (string-trim
+         (split-string (contexture--trim
                         (or (contexture--with-live-buffer (marker-buffer log)
-                              (buffer-substring-no-properties log (point-max)))
+                                                          (buffer-substring-no-properties log (point-max)))
                             ""))
                        "\n" t))))
      function)))

@@ -172,8 +172,8 @@ Emacs could evaluate either as it shows them."
                  (cons sly-db-condition sly-db-restarts))))
     (list :message (contexture-lisp--cut (substring-no-properties (nth 0 condition)))
           :type (contexture-lisp--cut
-                 (string-trim (substring-no-properties (nth 1 condition))
-                              "[ \t]*\\[" "\\][ \t]*"))
+                 (contexture--trim (substring-no-properties (nth 1 condition))
+                                   " \t[]"))
           :restarts (mapcar (pcase-lambda (`(,name ,text . ,_))
                               (contexture-lisp--cut
                                (substring-no-properties (format "[%s] %s" name text))))
@@ -334,7 +334,7 @@ It is in no file, and its lines mean nothing to anybody."
   "Add the definition of NAME, as the image of CLIENT knows it."
   (when (or (null name) (string-blank-p name))
     (user-error "No symbol was given"))
-  (let* ((name (string-trim (substring-no-properties name)))
+  (let* ((name (contexture--trim (substring-no-properties name)))
          (connection (contexture-lisp--connection client))
          (package (contexture-lisp--ask client 'package connection)))
     (contexture-lisp--call
@@ -736,11 +736,11 @@ Return nil if nothing was sent, or if there is no result yet."
                (outcome (contexture-lisp--outcome client rest (= end (point-max)))))
     (and outcome
          (not (string-blank-p input))
-         (append (list :prompt (string-trim prompt)
-                       :input (string-trim-right input))
+         (append (list :prompt (contexture--trim prompt)
+                       :input (contexture--trim-right input))
                  (contexture--plist
                   :output (and (not (string-blank-p output))
-                               (string-trim-right output "\n")))
+                               (contexture--trim-right output "\n")))
                  outcome))))
 
 (defun contexture-lisp--parts (client start end)
@@ -767,7 +767,7 @@ reads is part of its output."
   "Return the outcome that TEXT, the rest of an interaction, shows.
 It is a plist with `:value' or `:error', or nil if there is none yet.
 LAST non-nil means that no prompt follows; then ask CLIENT's debugger."
-  (let ((text (string-trim text)))
+  (let ((text (contexture--trim text)))
     (cond ((string-match contexture-lisp--failure text)
            (list :error (match-string 2 text)))
           ((not (string-empty-p text))
@@ -1104,7 +1104,7 @@ THEN is called in the buffer to whose context it was added."
   (let ((frames (mapcar (lambda (frame)
                           (list :number (nth 0 frame)
                                 :text (contexture-lisp--cut
-                                       (string-trim (nth 1 frame)))))
+                                       (contexture--trim (nth 1 frame)))))
                         backtrace))
         (case-fold-search t))
     (cons (car frames)
@@ -1137,12 +1137,12 @@ LOCATIONS are in the form of CLIENT."
           (list :file (or (buffer-file-name (contexture--base-buffer)) (buffer-name))
                 :line here))
       ,@(contexture--plist
-         :source (string-trim (buffer-substring-no-properties
-                               (line-beginning-position) (line-end-position))))
+         :source (contexture--trim (buffer-substring-no-properties
+                                    (line-beginning-position) (line-end-position))))
       ,@(when bounds
           (list :definition
                 (cons (line-number-at-pos (car bounds) t)
-                      (string-trim-right
+                      (contexture--trim-right
                        (buffer-substring-no-properties (car bounds) (cdr bounds)))))))))
 
 (defun contexture-lisp--with-locals (frames locals)
@@ -1268,7 +1268,7 @@ first `contexture-lisp--definitions'."
      (with-current-buffer buffer
        (contexture-sources--params
         :text :inspector
-        (concat (string-trim (contexture-lisp--without-buttons)) "\n")
+        (concat (contexture--trim (contexture-lisp--without-buttons)) "\n")
         (append (contexture-sources--buffer-metadata :project :buffer :mode)
                 '(:language "text")))))))
 
@@ -1287,7 +1287,13 @@ A part that can be inspected is text; what the inspector offers to do is not."
                       (and button (button-has-type-p button 'sly-action))))
           (push (buffer-substring-no-properties position end) texts))
         (setq position end)))
-    (replace-regexp-in-string "[ \t]+$" "" (apply #'concat (nreverse texts)))))
+    (contexture--edited
+     (apply #'concat (nreverse texts))
+     (lambda ()
+       (while (not (eobp))
+         (end-of-line)
+         (delete-region (point) (progn (skip-chars-backward " \t") (point)))
+         (forward-line))))))
 
 ;;;; Notes of the compiler
 
@@ -1350,10 +1356,10 @@ several at one place, the worst comes first."
             (string-trim-left (contexture--trim-right (plist-get note :message)))
             (save-excursion
               (goto-char beg)
-              (string-trim (buffer-substring-no-properties (line-beginning-position)
-                                                           (line-end-position))))
+              (contexture--trim (buffer-substring-no-properties (line-beginning-position)
+                                                                (line-end-position))))
             (if-let* ((context (plist-get note :source-context)))
-                (concat (string-trim-right context) "\n")
+                (concat (contexture--trim-right context) "\n")
               ""))))
 
 ;;; Context from SLIME

@@ -354,7 +354,7 @@ NOW is the time, in Unix seconds."
 
 (defun contexture-list--make-sent-cell (agent age)
   "Return the cell for what AGENT was sent, AGE ago, both strings."
-  (propertize (string-trim-right
+  (propertize (contexture--trim-right
                (concat (truncate-string-to-width
                         (contexture-agents--short agent)
                         (- contexture-list--sent-width 1 (length age)))

@@ -1655,8 +1655,8 @@ NEW.  No other line of HERE may be like the line returned."
 
 (defun contexture-live--similar-p (a b)
   "Return non-nil if the lines A and B share most of their text at their ends."
-  (let* ((a (string-trim a))
-         (b (string-trim b))
+  (let* ((a (contexture--trim a))
+         (b (contexture--trim b))
          (shared (contexture-live--shared-ends a b)))
     (and (not (string-empty-p a))
          (>= (* 2 (+ (car shared) (cdr shared))) (max (length a) (length b))))))

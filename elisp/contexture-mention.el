@@ -581,7 +581,7 @@ common prefix of the first ones must not be used."
 
 (defun contexture-mention--unquote (name)
   "Return NAME, from a mention, without its quotes."
-  (string-trim name "\"" "\""))
+  (contexture--trim name "\""))
 
 (defun contexture-mention--input (completion)
   "Return the text typed after the `@' of COMPLETION, or the empty string.
@@ -1000,11 +1000,11 @@ there is no name."
         ((contexture-mention--longest-file string start root))
         ((and (string-match (concat contexture-mention--plain "+") string start)
               (= start (match-beginning 0)))
-         (let ((name (string-trim-right
+         (let ((name (contexture--trim-right
                       ;; Punctuation of other scripts ends a name.
                       (replace-regexp-in-string "[^[:ascii:][:alnum:]].*\\'" ""
                                                 (match-string 0 string))
-                      "[.:!?]+")))
+                      ".:!?")))
            (if (string-empty-p name) (list (match-end 0))
              (cons (+ start (length name)) (contexture-mention--target name root nil)))))
         (t (list start))))

@@ -102,7 +102,7 @@ Emacs does not wait for the models."
             (let ((model (completing-read "Model or provider (empty for the server's default): "
                                           (contexture-menu--models)
                                           nil nil nil history "")))
-              (and (not (string-blank-p model)) (string-trim model)))))
+              (and (not (string-blank-p model)) (contexture--trim model)))))
 
 (transient-define-infix contexture-menu-format ()
   "Choose the format for copying and inserting, until this Emacs ends."

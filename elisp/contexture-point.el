@@ -619,7 +619,7 @@ They are those at point or in the region."
               (bound-and-true-p help-xref-stack-item)
               (symbolp (cadr help-xref-stack-item)))
          (format "Help on %s" (cadr help-xref-stack-item)))
-        (t (string-trim (buffer-name) "\\*" "\\*"))))
+        (t (contexture--trim (buffer-name) "*"))))
 
 (defun contexture-point--plain (text name)
   "Return the subject of TEXT, which is called NAME and comes from no file."
@@ -649,7 +649,7 @@ They are those at point or in the region."
             (with-current-buffer buffer
               (list (contexture-point--plain
                      (contexture--check-text (buffer-substring-no-properties (point-min) (point-max)))
-                     (format "%s in %s" (car (last (split-string (string-trim name)))) archive))))
+                     (format "%s in %s" (car (last (split-string (contexture--trim name)))) archive))))
           (unless (memq buffer before) (kill-buffer buffer)))))))
 
 (defun contexture-point--option ()

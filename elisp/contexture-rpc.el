@@ -627,7 +627,7 @@ so the call was given up: %s"
             ('open (contexture--greet connection))
             ('run (contexture--pump connection))
             ((or 'stop 'connect))
-            (_ (contexture--went-down connection (string-trim event))))
+            (_ (contexture--went-down connection (contexture--trim event))))
         (error (contexture--complain problem))))))
 
 (defun contexture--went-down (connection reason)

@@ -118,7 +118,7 @@ out.  Signal an error if the rectangle is blank."
                             (setq columns (cons from to))
                             (extract-rectangle-line from to rows))
                           beg end))
-    (let ((text (mapconcat (lambda (row) (string-trim-right row "[ \t]+"))
+    (let ((text (mapconcat (lambda (row) (contexture--trim-right row " \t"))
                            (reverse (cdr rows)) "\n"))
           (params (contexture--capture beg end :region
                                        :start-column (1+ (car columns))
@@ -394,8 +394,8 @@ ALL, add all of the buffer's diagnostics as one item."
           (flymake-diagnostic-text diagnostic)
           (save-excursion
             (goto-char (flymake-diagnostic-beg diagnostic))
-            (string-trim (buffer-substring-no-properties
-                          (line-beginning-position) (line-end-position))))))
+            (contexture--trim (buffer-substring-no-properties
+                               (line-beginning-position) (line-end-position))))))
 
 (defun contexture-sources--severity (type)
   "Return the severity that TYPE, a diagnostic's type, stands for, as a word.
@@ -660,7 +660,7 @@ METADATA is a plist of facts about them."
            (contexture--message "%s has not changed since its last commit"
                                 (contexture--place metadata)))
           (t (contexture--message "Nothing added; version control says: %s"
-                                  (string-trim text))))))
+                                  (contexture--trim text))))))
 
 ;;;; Compilations
 
@@ -1481,7 +1481,7 @@ Let the user choose if there are several definitions."
 (defun contexture-symbol--choice (item)
   "Return the text by which the user chooses the xref ITEM: place and summary."
   (format "%s: %s" (contexture-symbol--place item)
-          (string-trim (substring-no-properties (xref-item-summary item)))))
+          (contexture--trim (substring-no-properties (xref-item-summary item)))))
 
 (defun contexture-symbol--place (item)
   "Return the file of the xref ITEM, or its group, and the line if it is known."

@@ -863,7 +863,7 @@ FINDER is a generic function of Xref."
                            (contexture-tools-emacs--name
                             (xref-location-group location))
                            (if line (format ":%d" line) "")
-                           (string-trim (xref-item-summary item)))))
+                           (contexture--trim (xref-item-summary item)))))
                (cl-remove-if
                 (lambda (item)
                   (contexture--secret-file-p (xref-location-group (xref-item-location item))))
@@ -1055,7 +1055,7 @@ Return a function that does nothing, since this cannot be stopped."
   "Return the text for a diagnostic of this buffer on LINE, of KIND, with TEXT."
   (format "%s:%d: %s: %s" (contexture-tools-emacs--name buffer-file-name) line
           (string-remove-prefix ":" (format "%s" kind))
-          (replace-regexp-in-string "\n" " " text)))
+          (subst-char-in-string ?\n ?\s text)))
 
 (defconst contexture-tools-emacs--most-output 20000
   "Maximum number of characters of a compilation's output that a model sees.")
@@ -1202,7 +1202,7 @@ those of the lines to show.  Return a function that ends COMMAND."
                        (unless (process-live-p process)
                          (if (and (eq (process-status process) 'exit)
                                   (> (process-exit-status process) 1))
-                             (funcall done nil (string-trim said))
+                             (funcall done nil (contexture--trim said))
                            (funcall done (contexture-tools-emacs--list
                                           (nconc (nreverse found)
                                                  (funcall choose (delete "" (list rest))))
@@ -1344,7 +1344,7 @@ proposal."
           (pcase-let* ((`(,beg . ,end) (contexture-tools-change--place file old definition))
                        (text (contexture-tools-change--text beg end)))
             (when definition
-              (setq new (concat (string-trim-right new "\n+")
+              (setq new (concat (contexture--trim-right new "\n")
                                 (and (string-suffix-p "\n" text) "\n"))))
             (when (equal text new)
               (error "%s already has that text" file))
@@ -1505,14 +1505,14 @@ takes any string without a question."
   "Return a list of the commands that models may run in the project."
   (contexture-tools-emacs--project)
   (contexture-tools-emacs--list
-   (mapcar (lambda (it) (format "%s: %s" (car it) (string-trim (cdr it))))
+   (mapcar (lambda (it) (format "%s: %s" (car it) (contexture--trim (cdr it))))
            (contexture-tools-change--commands))
    "the user has set no command for this project"))
 
 (defun contexture-tools-change--run-named (done command)
   "Run COMMAND, one of the project's; call DONE with its result.
 Return a function that stops it.  Signal an error for any other command."
-  (let ((known (mapcar (lambda (it) (string-trim (cdr it)))
+  (let ((known (mapcar (lambda (it) (contexture--trim (cdr it)))
                        (contexture-tools-change--commands))))
     (unless (member command known)
       (error "This is not one of the project's commands; list_commands lists them.  \
@@ -1802,8 +1802,8 @@ FAILURES are positions in this buffer, which has the output."
   (pcase-let ((`(,file . ,line) (contexture-sources--error-place position))
               (text (save-excursion
                       (goto-char position)
-                      (string-trim (buffer-substring-no-properties
-                                    (point) (line-end-position))))))
+                      (contexture--trim (buffer-substring-no-properties
+                                         (point) (line-end-position))))))
     (if (or (null file) (string-search (contexture--last-name file) text))
         (concat "- " text)
       (format "- %s:%s: %s" (contexture-tools-emacs--name file) (or line "?") text))))

@@ -633,6 +633,24 @@ elsewhere."
       (cl-decf end))
     (substring text 0 end)))
 
+(defun contexture--trim (text &optional space)
+  "Return TEXT without the characters of SPACE at its beginning and its end."
+  (let* ((space (or space " \t\n\r"))
+         (text (contexture--trim-right text space))
+         (beg 0))
+    (while (and (< beg (length text)) (cl-find (aref text beg) space))
+      (cl-incf beg))
+    (substring text beg)))
+
+(defun contexture--edited (text function)
+  "Return TEXT as FUNCTION, called in a buffer that has it, leaves it.
+In a long string, each change takes Emacs as long as the string is."
+  (with-temp-buffer
+    (insert text)
+    (goto-char (point-min))
+    (funcall function)
+    (buffer-string)))
+
 (defun contexture--format (string &rest arguments)
   "Return `format-message' of STRING and ARGUMENTS.
 Hidden characters in ARGUMENTS become escapes, and nil becomes \"\"."
@@ -2068,7 +2086,7 @@ connection that is open already."
 (defun contexture--ask-remote-root ()
   "Ask the machine of `default-directory' for the root of its project."
   (when-let* ((root (contexture--ask-machine contexture--remote-root-script)))
-    (file-name-as-directory (concat (file-remote-p default-directory) (string-trim root)))))
+    (file-name-as-directory (concat (file-remote-p default-directory) (contexture--trim root)))))
 
 (defun contexture--ask-machine (script &rest arguments)
   "Return what SCRIPT, for a shell, prints on the machine of `default-directory'.
