@@ -745,14 +745,16 @@ APPROVAL is the request that the user was asked about."
 (defun contexture-conversation--read-decision (approval)
   "Ask the user to decide on APPROVAL; return `once', `always' or `refuse'."
   (unless executing-kbd-macro (discard-input)) ; what was typed before is no answer
-  (pcase (prog1 (read-char-choice
-                 (format "%s: %s%s[y] once  [a] always  [n] refuse "
-                         (contexture-conversation--approval-tool approval)
-                         (contexture-conversation--approval-line approval)
-                         (if (contexture-conversation--approval-outside approval)
-                             (concat "\n" (contexture-conversation--approval-outside-line approval))
-                           "  "))
-                 '(?y ?a ?n))
+  (pcase (prog1 (contexture--asking-in-order
+                  (read-char-choice
+                   (format "%s: %s%s[y] once  [a] always  [n] refuse "
+                           (contexture-conversation--approval-tool approval)
+                           (contexture-conversation--approval-line approval)
+                           (if (contexture-conversation--approval-outside approval)
+                               (concat "\n" (contexture-conversation--approval-outside-line
+                                             approval))
+                             "  "))
+                   '(?y ?a ?n)))
            (message nil))               ; else the question stays in the echo area
     (?y 'once) (?a 'always) (_ 'refuse)))
 

@@ -943,8 +943,9 @@ trusted, or with nil if it is not."
 (defun contexture-trust--decide (project templates)
   "Ask whether to trust PROJECT, and return non-nil if the user does.
 TEMPLATES are the files of its templates."
-  (let ((prompt (format "%s has its own texts, which determine what a model is told.  \
-Trust them? " (contexture--visible (contexture--abbreviate project))))
+  ;; This is asked in the echo area, so characters say that it goes from left to right.
+  (let ((prompt (format "\u202d%s has its own texts, which determine what a model is told.  \
+Trust them? \u202c" (contexture--visible (contexture--abbreviate project))))
         answer)
     (unless executing-kbd-macro (discard-input)) ; what was typed before is no answer
     (save-window-excursion
@@ -979,6 +980,7 @@ Trust them? " (contexture--visible (contexture--abbreviate project))))
                                   'face 'warning)))))
         (insert "\n"))
       (contexture--show-hidden)
+      (contexture--show-in-order)
       (goto-char (point-min))
       (display-buffer (current-buffer)))))
 

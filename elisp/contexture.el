@@ -1554,6 +1554,18 @@ What the server announces meanwhile is not another client's change.")
 (defconst contexture--question-height 0.7
   "Part of a frame's height that a question may take.")
 
+(defvar read-char-choice-use-read-key)
+(defvar y-or-n-p-use-read-key)
+
+(defmacro contexture--asking-in-order (&rest body)
+  "Run BODY, which asks in the minibuffer; show the question from left to right.
+Otherwise names in some scripts would change places with what is beside them."
+  (declare (indent 0) (debug t))
+  `(let ((y-or-n-p-use-read-key nil)    ; the echo area has no such setting
+         (read-char-choice-use-read-key nil))
+     (minibuffer-with-setup-hook (lambda () (setq bidi-display-reordering nil))
+       ,@body)))
+
 (defun contexture--y-or-n-p (prompt)
   "Ask PROMPT, a question, in the echo area; return non-nil for yes.
 What was typed before it was asked is no answer.  Outside of commands there is
@@ -1569,7 +1581,7 @@ be shown is not asked: names from outside may be long."
                   (* contexture--question-height (frame-height))))
       (contexture--user-error "The question has no room in this frame: %s" prompt))
     (condition-case nil
-        (y-or-n-p prompt)
+        (contexture--asking-in-order (y-or-n-p prompt))
       (end-of-file nil))))
 
 ;;;; Models

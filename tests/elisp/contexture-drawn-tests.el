@@ -34,6 +34,7 @@
    '((setq load-prefer-newer t)
      (require 'contexture-tools)
      (require 'contexture-conversation)
+     (require 'contexture-doctor)
      (menu-bar-mode -1)
      (server-start)))
   (contexture-drawn-tests--tmux
@@ -241,6 +242,36 @@ Return the lines that do not count as seen."
       (llm-ert-wait-for (contexture-drawn-tests--ask
                          '(and (stringp drawn-answer)
                                (string-search "has no room" drawn-answer)))))))
+
+;; Emacs would show the host after the folder.
+(ert-deftest contexture-drawn-questions-are-shown-in-order ()
+  (contexture-drawn-tests--with
+    (let ((name "/ssh:root@\u05d0\u05d1:1.2.3.4:/etc/x")
+          (ask (lambda (form)
+                 (contexture-drawn-tests--ask
+                  `(progn
+                     (run-at-time 0 nil (lambda () (ignore-errors ,form)))
+                     t)))))
+      (dolist (form `((contexture--visit-outside ,name)
+                      (contexture-conversation--read-decision
+                       (contexture-conversation--make-approval :tool "t" :text ,name))))
+        (funcall ask form)
+        (llm-ert-wait-for (contexture-drawn-tests--ask '(and (active-minibuffer-window) t)))
+        (contexture-drawn-tests--look)
+        (should (string-search name (car contexture-drawn-tests--screens)))
+        (contexture-drawn-tests--type "n")
+        (llm-ert-wait-for (contexture-drawn-tests--ask '(not (active-minibuffer-window)))))
+      (funcall ask `(contexture-trust--decide ,name nil))
+      (llm-ert-wait-for
+        (string-search name (progn (contexture-drawn-tests--look)
+                                   (car contexture-drawn-tests--screens))))
+      (contexture-drawn-tests--type "n")
+      ;; Elsewhere, text in such scripts is shown as it should be.
+      (funcall ask '(read-string "\u05d0 1: "))
+      (llm-ert-wait-for (contexture-drawn-tests--ask '(and (active-minibuffer-window) t)))
+      (contexture-drawn-tests--look)
+      (should-not (string-search "\u05d0 1: " (car contexture-drawn-tests--screens)))
+      (contexture-drawn-tests--type "Enter"))))
 
 ;;;; Keys
 
