@@ -882,6 +882,7 @@ Without a hub, or while it cannot be reached, show only HITS."
                          (replace-regexp-in-string "[ \t\n\r]+" " " text) "\n")
                  'contexture-conversation-hit hit 'mouse-face 'highlight
                  'help-echo "RET: show it in its conversation"))))
+    (contexture--shorten-lines "not shown")
     (contexture--show-hidden)
     (goto-char (point-min))))
 
@@ -1201,6 +1202,7 @@ It is a text, or a plist that has the text as `:content'."
       (let ((inhibit-read-only t))
         (erase-buffer)
         (insert (if (stringp summary) summary (plist-get summary :content)))
+        (contexture--shorten-lines "in it")
         (contexture--show-hidden))
       (goto-char (point-min)))
     (pop-to-buffer buffer)))
@@ -1566,6 +1568,7 @@ If STATUS is empty or \"all\", list all."
       (setq-local word-wrap t)
       (erase-buffer)
       (contexture-conversation-notes--insert view)
+      (contexture--shorten-lines "in it")
       (contexture--show-hidden)
       (goto-char (point-min)))
     (pop-to-buffer (current-buffer))))

@@ -1642,6 +1642,7 @@ the set-up.\n")))
     (let ((inhibit-read-only t))
       (erase-buffer)
       (insert text)
+      (contexture--shorten-lines "not shown")
       (goto-char (point-min)))))
 
 ;;;; The text

@@ -20,7 +20,7 @@
 (require 'contexture)
 (eval-when-compile (require 'subr-x))
 
-(declare-function contexture--make-no-functions "contexture-rpc" (data))
+(declare-function contexture--tame-atoms "contexture-rpc" (data))
 (declare-function contexture--plain "contexture-rpc" (value))
 (declare-function contexture-mention-mode "contexture-mention" (&optional arg))
 (declare-function contexture-live--push-and-wait "contexture-marks" ())
@@ -162,7 +162,7 @@ variables of SLIME and SLY differ only in the beginning of their names."
   "Return DATA, which a Lisp image told, without text properties and functions.
 Emacs could evaluate either as it shows them."
   (require 'contexture-rpc)
-  (contexture--make-no-functions (contexture--plain data)))
+  (contexture--tame-atoms (contexture--plain data)))
 
 (defun contexture-lisp--debugger-facts ()
   "Return the message, the type and the restarts of this debugger's error."

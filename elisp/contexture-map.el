@@ -228,11 +228,7 @@ the project."
 
 (defun contexture-map--text (text)
   "Return TEXT, a name or signature from the server, as it is shown on a line."
-  (let ((text (if (stringp text) text "?")))
-    ;; Many characters can have no width.
-    (contexture--visible (truncate-string-to-width
-                          (substring text 0 (min (length text) (* 4 contexture-map--longest-line)))
-                          contexture-map--longest-line nil nil t))))
+  (contexture--cut (if (stringp text) text "?") contexture-map--longest-line))
 
 (defun contexture-map--insert (entry)
   "Insert ENTRY, a file of a map, with its definitions.

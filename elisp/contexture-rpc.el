@@ -1248,8 +1248,8 @@ Emacs reads nested lists by recursion in C, whose stack is short.")
           (regexp-opt (mapcar #'symbol-name contexture--names)))
   "Regexp for a message that may have a name that is no text.")
 
-(defconst contexture--maybe-function "lambda\\|closure\\|\\\\[abcdelmorsu]"
-  "Regexp for a message that may have a symbol of `contexture--function-heads'.
+(defconst contexture--maybe-harmful "lambda\\|closure\\|\\\\[abcdelmorsu]\\|[0-9]\\{19\\}"
+  "Regexp for a message that may have what `contexture--tame-atoms' replaces.
 Within the name of a symbol, each character may follow a backslash.")
 
 (defconst contexture--function-heads '(lambda closure)
@@ -1277,22 +1277,25 @@ when they are displayed.  No list in it is a function."
 KIND is as `contexture--data-kind' says."
   (when (eq kind 'propertied)
     (setq data (contexture--plain data)))
-  (when (let ((case-fold-search nil)) (string-match-p contexture--maybe-function line))
-    (contexture--make-no-functions data))
+  (when (let ((case-fold-search nil)) (string-match-p contexture--maybe-harmful line))
+    (contexture--tame-atoms data))
   (when (string-match-p contexture--no-name line)
     (contexture--make-names data))
   data)
 
-(defun contexture--make-no-functions (data)
+(defun contexture--tame-atoms (data)
   "Replace by strings those symbols in DATA that make functions of lists.
-Return DATA.  Some data are joined to lists that Emacs would call, as
-completion tables."
+Some data are joined to lists that Emacs would call, as completion tables.
+Replace numbers of many digits by the largest one, too: to write one with
+commas takes Emacs long.  Return DATA."
   (let ((left (list data)))
     (while left
       (let ((data (pop left)))
-        (cl-flet ((tamed (it) (if (memq it contexture--function-heads) (symbol-name it)
-                                (when (or (consp it) (vectorp it)) (push it left))
-                                it)))
+        (cl-flet ((tamed (it)
+                    (cond ((memq it contexture--function-heads) (symbol-name it))
+                          ((bignump it) (if (> it 0) most-positive-fixnum most-negative-fixnum))
+                          (t (when (or (consp it) (vectorp it)) (push it left))
+                             it))))
           (if (vectorp data)
               (dotimes (index (length data))
                 (aset data index (tamed (aref data index))))

@@ -92,6 +92,9 @@ No event tells that an agent was killed, and ages grow by themselves.")
 (defconst contexture-sessions--watched-most 200
   "Maximum number of folders that are watched.")
 
+(defconst contexture-sessions--longest 300
+  "Maximum width of a text in the list, in columns.  The server's are shorter.")
+
 (defconst contexture-sessions--deepest 8
   "Depth beyond which the sessions of subagents are shown no deeper.")
 
@@ -326,16 +329,20 @@ waits until you allow it.\nThe hooks of contexture setup would tell"))
   "Return the entry of SESSION for the list, which DEPTH others stand above."
   (list (plist-get session :id)
         (vector (contexture-sessions--state session)
-                (contexture--visible (or (plist-get session :agent) "contexture"))
+                (contexture--cut (or (plist-get session :agent) "contexture")
+                                 contexture-sessions--longest)
                 (contexture-list--age
                  (max 0 (- (truncate (float-time)) (plist-get session :updated))))
                 (contexture-sessions--tokens (plist-get session :tokens))
-                (contexture--visible (concat (make-string (* 2 depth) ?\s)
-                                             (if (> depth 0) "└ " "")
-                                             (plist-get session :session)))
-                (propertize (contexture--visible (contexture-sessions--place session))
+                (contexture--cut (concat (make-string (* 2 depth) ?\s)
+                                         (if (> depth 0) "└ " "")
+                                         (plist-get session :session))
+                                 contexture-sessions--longest)
+                (propertize (contexture--cut (contexture-sessions--place session)
+                                             contexture-sessions--longest)
                             'face 'shadow)
-                (contexture--visible (contexture-sessions--words session)))))
+                (contexture--cut (contexture-sessions--words session)
+                                 contexture-sessions--longest))))
 
 (defun contexture-sessions--show-in (buffer)
   "Show the sessions of BUFFER, if it still exists."

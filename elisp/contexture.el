@@ -491,9 +491,20 @@ become escapes."
   "Return DATA from the server with escapes in all its strings.
 Use the result for display only; keep the data themselves."
   (cond ((stringp data) (contexture--visible data))
-        ((consp data) (cons (contexture--visible-data (car data))
-                            (contexture--visible-data (cdr data))))
+        ((consp data)
+         (let (shown)
+           (while (consp data)          ; a list may be long
+             (push (contexture--visible-data (pop data)) shown))
+           (nconc (nreverse shown) (contexture--visible-data data))))
         (t data)))
+
+(defun contexture--cut (text width)
+  "Return the beginning of TEXT, on one line, for about WIDTH columns.
+Of a longer text, Emacs need not even look at the rest."
+  (contexture--visible
+   ;; Many characters can have no width.
+   (truncate-string-to-width (substring text 0 (min (length text) (* 4 width)))
+                             width nil nil t)))
 
 (defun contexture--visible-candidate (name)
   "Return NAME, a completion candidate, such that it is displayed with escapes.
@@ -2148,6 +2159,9 @@ On another machine, the names count as they are, since asking takes long."
     (equal (and one (directory-file-name one))
            (and other (directory-file-name other)))))
 
+(defconst contexture--longest-label 100
+  "Maximum width of the label of a context, in columns.")
+
 (defun contexture--label (context)
   "Return a phrase for CONTEXT, one name or a list of layers, for messages."
   (cond ((null context) "this buffer")
@@ -2155,12 +2169,13 @@ On another machine, the names count as they are, since asking takes long."
          (contexture--label (or (cadr context) (car context))))
         ((equal context contexture--shared) "the shared context")
         ((gethash context contexture--labels)
-         (contexture--visible (gethash context contexture--labels)))
+         (contexture--cut (gethash context contexture--labels) contexture--longest-label))
         ((string-match "\\`project:\\(.+\\)" context)
          (contexture--project-label (match-string 1 context)))
-        ((get-buffer context) (concat "buffer " (contexture--visible context)))
-        ((string-suffix-p "/" context) (concat "project " (contexture--visible context)))
-        (t (contexture--visible context))))
+        (t (concat (cond ((get-buffer context) "buffer ")
+                         ((string-suffix-p "/" context) "project ")
+                         (t ""))
+                   (contexture--cut context contexture--longest-label)))))
 
 (defun contexture--note-labels (entries)
   "Record the labels in ENTRIES, contexts that the server lists; return ENTRIES."

@@ -35,6 +35,7 @@
      (require 'contexture-tools)
      (require 'contexture-conversation)
      (require 'contexture-doctor)
+     (require 'contexture-sessions)
      (menu-bar-mode -1)
      (server-start)))
   (contexture-drawn-tests--tmux
@@ -272,6 +273,28 @@ Return the lines that do not count as seen."
       (contexture-drawn-tests--look)
       (should-not (string-search "\u05d0 1: " (car contexture-drawn-tests--screens)))
       (contexture-drawn-tests--type "Enter"))))
+
+;; Emacs takes long to draw a line of many such letters.
+(ert-deftest contexture-drawn-long-texts-of-a-server-hold-nobody ()
+  (contexture-drawn-tests--with
+    (let ((long (apply #'concat (make-list 5000 "\u05d0\u05d1\u05d2 "))))
+      (dolist (form
+               `((progn
+                   (switch-to-buffer contexture-sessions-buffer)
+                   (contexture-sessions-mode)
+                   (dotimes (number 50)
+                     (puthash number (list :id number :session ,long :agent ,long :branch ,long
+                                           :last-words ,long :updated 1 :tokens 1)
+                              contexture-sessions--all))
+                   (contexture-sessions--show))
+                 (contexture-conversations--show-summary ,long)))
+        (let ((seconds (contexture-drawn-tests--ask
+                        `(progn (delete-other-windows)
+                                ,form
+                                (let ((begun (float-time)))
+                                  (redisplay t)
+                                  (- (float-time) begun))))))
+          (should-not (and (> seconds (llm-ert--patience)) (list seconds form))))))))
 
 ;;;; Keys
 

@@ -131,6 +131,21 @@
           (should-not (and (> (- (float-time) begun) (* 1.5 (llm-ert--patience)))
                            (list name (substring text 0 10)))))))))
 
+(ert-deftest contexture-regexps-long-names-are-cut ()
+  (let ((contexture--labels (make-hash-table :test #'equal))
+        (long (apply #'concat (make-list 5000 "\u05d0\u05d1\u05d2 "))))
+    (puthash "manager" long contexture--labels)
+    (dolist (name (list long "manager" (concat long "/")))
+      (should (< 50 (string-width (contexture--label name)) 150)))
+    (should (equal (contexture--label "a\u202eb") "a\\u{202e}b"))))
+
+(ert-deftest contexture-regexps-long-lists-are-shown ()
+  (let ((data (list :checkpoints (make-list 20000 '(:message "a\rb" :turn 1)))))
+    (should (equal (car (plist-get (contexture--visible-data data) :checkpoints))
+                   '(:message "a\\rb" :turn 1)))
+    (should (= 20000 (length (plist-get (contexture--visible-data data) :checkpoints)))))
+  (should (equal (contexture--visible-data '("a\r" . "b\r")) '("a\\r" . "b\\r"))))
+
 (ert-deftest contexture-regexps-edited-texts-are-as-they-should-be ()
   (should (equal (contexture--trim "\n x y \t") "x y"))
   (should (equal (contexture--trim "**x*y*" "*") "x*y"))

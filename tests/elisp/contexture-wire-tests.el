@@ -249,5 +249,15 @@
         (llm-ert-wait-for (cdr subscribed)))
       (should (equal (car subscribed) '("context-changed"))))))
 
+(ert-deftest contexture-wire-reads-no-number-of-many-digits ()
+  (let ((digits (make-string 15000 ?9)))
+    (should (equal (contexture--decode (format "(:id 1 :result (:a %s :b [-%s (%s . 1)] :c \"%s\"))"
+                                               digits digits digits digits))
+                   `(:id 1 :result (:a ,most-positive-fixnum
+                                       :b [,most-negative-fixnum (,most-positive-fixnum . 1)]
+                                       :c ,digits)))))
+  (should (equal (contexture--decode "(:id 1 :result 1234567890123456789)")
+                 '(:id 1 :result 1234567890123456789))))
+
 (provide 'contexture-wire-tests)
 ;;; contexture-wire-tests.el ends here
