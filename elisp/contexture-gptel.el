@@ -15,8 +15,10 @@
 ;; answer in time, the request goes on without the context.
 ;;
 ;; It needs gptel 0.9.9 or later and uses that hook, `gptel-fsm-info' with
-;; `:data' and `:buffer', `gptel-use-context', `gptel-system-prompt' and
-;; `gptel-prompt-prefix-string'.  It changes no function of gptel.
+;; `:data' and `:buffer', `gptel-use-context', `gptel-system-prompt',
+;; `gptel-track-media', `gptel-markdown-validate-link',
+;; `gptel-org-validate-link' and `gptel-prompt-prefix-string'.  It changes no
+;; function of gptel.
 ;;
 ;; `contexture-import-gptel' takes gptel's models over, so that Contexture can
 ;; talk to them, too.  It reads `gptel--known-backends', as there is no other
@@ -33,6 +35,7 @@
 (declare-function contexture-provider--params "contexture-doctor" (entry))
 (declare-function contexture-provider--place "contexture-doctor" (entry))
 (declare-function gptel--get-api-key "ext:gptel-request" (&optional key))
+(declare-function org-element-property "org-element" t t)
 (declare-function transient-append-suffix "transient" t)
 (declare-function transient-remove-suffix "transient" t)
 (defvar contexture-provider--secrets)
@@ -42,6 +45,7 @@
 (defvar gptel-model)
 (defvar gptel-prompt-transform-functions)
 (defvar gptel-system-prompt)
+(defvar gptel-track-media)
 (defvar gptel-use-context)
 
 (defcustom contexture-gptel-timeout 2
@@ -272,7 +276,27 @@ model takes one, else before the user's last message."
       (when (looking-at (regexp-quote prefix))
         (goto-char (match-end 0)))
       (delete-region start (point))
-      (insert (if (bobp) "" "\n\n") text "\n\n"))))
+      (insert (if (bobp) "" "\n\n") (propertize text 'contexture-gptel t) "\n\n"))
+    (contexture-gptel--follow-no-link)))
+
+(defun contexture-gptel--follow-no-link ()
+  "Have gptel follow no link of the context in this buffer, which is a prompt.
+With `gptel-track-media', gptel sends the files that links name, and a file in
+the context may name any.  Links that the user wrote are followed."
+  (let ((option (if (derived-mode-p 'org-mode) 'gptel-org-validate-link
+                  'gptel-markdown-validate-link)))
+    (if (not (boundp option)) (setq-local gptel-track-media nil)
+      (let ((theirs (symbol-value option)))
+        (set (make-local-variable option)
+             (lambda (link)
+               (and (not (contexture-gptel--ours-p link)) (funcall theirs link))))))))
+
+(defun contexture-gptel--ours-p (link)
+  "Return non-nil unless LINK, of Org or Markdown, stands outside of the context."
+  (let ((place (if (integerp (car-safe link)) (car link)
+                 (ignore-errors (org-element-property :begin link)))))
+    (or (not (integerp place))
+        (get-text-property place 'contexture-gptel))))
 
 (defun contexture-gptel--insert-in-system (text)
   "Append TEXT to the system message; return non-nil on success.

@@ -70,6 +70,25 @@ That is an alist of roles and texts."
                       (list :manager (contexture-adding-context)
                             :content contexture-gptel-real-text :type :code)))
 
+(ert-deftest contexture-gptel-real-follows-no-link-of-the-context ()
+  (require 'org)
+  (require 'gptel-org)
+  (llm-ert-with-files '(("secret.txt" . "the key") ("own.txt" . "own text"))
+    (let* ((gptel-model 'played)
+           (gptel-backend (gptel-make-openai "played" :models '(played) :key "none"))
+           (gptel-track-media t)
+           (gptel-use-context 'user)
+           (link (lambda (name) (format "[[file:%s]]" (expand-file-name name)))))
+      (with-temp-buffer
+        (org-mode)
+        (insert "Why? " (funcall link "own.txt"))
+        (contexture-gptel--insert (concat "See\n" (funcall link "secret.txt") "\n"))
+        (goto-char (point-max))
+        (let ((sent (format "%S" (gptel--parse-buffer gptel-backend nil))))
+          (should (string-search "own text" sent))
+          (should (string-search "secret.txt" sent))
+          (should-not (string-search "the key" sent)))))))
+
 (ert-deftest contexture-gptel-real-system-message-has-the-context-once ()
   (contexture-gptel-real-with-model
     (with-temp-buffer

@@ -19,6 +19,7 @@
 (defvar gptel-model)
 (defvar gptel-prompt-transform-functions)
 (defvar gptel-system-prompt)
+(defvar gptel-track-media)
 (defvar gptel-use-context)
 
 (defvar contexture-gptel-test-sent nil
@@ -275,6 +276,23 @@ done, what they left is sent."
       (kill-buffer " *stand-in prompt*")
       (contexture-test-settle)
       (should-not contexture-gptel-test-sent))))
+
+;; A file in the context may name any other, as [x](~/.ssh/id_rsa) does.
+(ert-deftest contexture-gptel-follows-no-link-of-the-context ()
+  (defvar gptel-markdown-validate-link)
+  (let ((gptel-use-context 'user) (gptel-track-media t)
+        (link (lambda (text) (goto-char (point-min)) (search-forward text)
+                (list (match-beginning 0) (match-end 0)))))
+    (dolist (known '(t nil))
+      (with-temp-buffer
+        (insert "Why? [own](a.png)")
+        (cl-progv (and known '(gptel-markdown-validate-link)) '(always)
+          (contexture-gptel--insert "See [theirs](/etc/x)")
+          (if (not known) (should-not gptel-track-media)
+            (should gptel-track-media)
+            (should (funcall gptel-markdown-validate-link (funcall link "[own](a.png)")))
+            (should-not (funcall gptel-markdown-validate-link (funcall link "[theirs](/etc/x)")))
+            (should-not (funcall gptel-markdown-validate-link nil))))))))
 
 ;;;; The real one
 
