@@ -182,7 +182,7 @@ Calls that the client makes by itself need not be in EXCHANGE."
         (funcall say)))))
 
 (defconst contexture-ert--id-regexps
-  (let ((id "\\([^\" ()]+\\|\"\\(?:[^\"\\]\\|\\\\.\\)*\"\\)"))
+  (let ((id "\\([^\" ()\\['`,#]+\\|\"\\(?:[^\"\\]\\|\\\\.\\)*\"\\)"))
     (list (concat "\\`(:id " id)
           (concat "\\`(\\(?::id [^ ]+ \\)?:method \"?\\(?:progress\\|cancel\\)\"? :params (:id "
                   id)))

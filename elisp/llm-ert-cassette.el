@@ -503,6 +503,9 @@ Ids that the client makes up differ from run to run."
          pieces)
     (while (looking-at "<< ")
       (goto-char (match-end 0))
+      ;; Reading what nests deep would end Emacs.
+      (unless (eq (char-after) ?\")
+        (error "Line %d of the cassette: a piece must be a string" (line-number-at-pos)))
       (push (encode-coding-string (read (current-buffer)) 'utf-8-unix) pieces)
       (forward-line))
     (llm-ert--make-entry

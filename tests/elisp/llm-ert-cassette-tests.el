@@ -171,6 +171,15 @@ Return the two values of BODY."
       (llm-ert-cassette-tests--chat "Why?")
       (should-not (eql 0 (call-process "curl" nil nil nil "-s" "https://api.example/v1"))))))
 
+(ert-deftest llm-ert-cassettes-have-nothing-but-strings ()
+  (llm-ert-with-files `(("deep" . ,(concat "> GET /\n< 200\n<< " (make-string 2000000 ?\() "\n"))
+                        ("data" . "> GET /\n< 200\n<< #(\"a\" 0 1 (display \"b\"))\n"))
+    (dolist (file '("deep" "data"))
+      (should (string-search "must be a string"
+                             (cadr (should-error (llm-ert-with-cassette file
+                                                   :to "https://example.com"
+                                                   (ignore)))))))))
+
 (ert-deftest llm-ert-cassettes-keep-comments-and-say-how-to-make-them ()
   (llm-ert-with-files '(("x.cassette" . ";; About this.\n"))
     (dotimes (_ 2)
