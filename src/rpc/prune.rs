@@ -22,7 +22,7 @@ pub(super) struct PruneSession {
     #[schemars(description = HISTORY)]
     #[serde(default, deserialize_with = "given_list")]
     messages: Option<Vec<MessageParam>>,
-    /// Maximum number of tokens to keep; defaults to 80 % of the model's limit.
+    /// Maximum number of tokens to keep; defaults to what `:if-needed` allows.
     keep_tokens: Option<i64>,
     /// Change nothing unless more than 80 % of the model's limit is used.
     if_needed: Option<bool>,

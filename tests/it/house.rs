@@ -172,7 +172,7 @@ const MAX_LINES: usize = 400;
 
 pub(crate) struct Source {
     pub(crate) name: String,
-    text: String,
+    pub(crate) text: String,
 }
 
 /// The sources of the program and of the crates beside it.

@@ -76,6 +76,22 @@ fn the_reference_has_every_limit_with_its_name_and_value_and_no_other() {
     assert!(left.is_empty(), "the table has no rows for {left:?}");
 }
 
+#[test]
+fn the_manual_has_the_limits_of_sizes_with_their_values() {
+    let home = Home::new();
+    let limits = home.ephemeral(&[]).ok("initialize", "nil")["limits"].clone();
+    let manual = include_str!("../../docs/contexture.texi");
+    let rows = manual.lines().filter_map(|line| line.strip_prefix("@item ")?.strip_suffix("})"));
+    let rows: Vec<_> = rows.filter_map(|row| row.split_once(" (@code{")).collect();
+    let sizes = rows.iter().filter(|(_, name)| name.ends_with("-bytes"));
+    assert_eq!(sizes.clone().count(), 2);
+    for (row, name) in sizes {
+        let limit = limits[name.replace('-', "_")].as_u64().unwrap();
+        let limit = shown(name, limit);
+        assert!(row.ends_with(limit.trim_matches(['|', ' '])), "{name} is {limit}, but: {row}");
+    }
+}
+
 /// Constants that no call meets, or that end something a model or its server does wrong.
 const NO_CLIENTS: &[&str] = &[
     "MAX_BLIND_FITTINGS",

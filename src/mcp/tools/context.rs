@@ -29,7 +29,7 @@ const MOST_SENT: usize = 30_000;
 pub(in crate::mcp) struct ContextArguments {
     /// Name or folder of the project, if several are open.
     project: Option<String>,
-    /// Maximum number of tokens; 8000 by default.
+    #[schemars(description = format!("Maximum number of tokens; {DEFAULT_BUDGET} by default."))]
     budget: Option<u64>,
     /// Revision of an earlier answer.
     since: Option<u64>,

@@ -14,7 +14,7 @@ pub(in crate::mcp) struct MapArguments {
     query: Option<String>,
     /// Files that you work on, from the project's folder. The map shows what belongs to them.
     files: Option<Vec<String>>,
-    /// Maximum number of tokens, at least 64; 1024 by default.
+    /// Maximum number of tokens.
     max_tokens: Option<u64>,
 }
 

@@ -18,7 +18,7 @@ pub(in crate::mcp) struct ReadArguments {
     what: String,
     /// Lines such as 10-20; all by default.
     lines: Option<String>,
-    /// First character to show of the first line, to read a long line in parts; 1 by default.
+    /// First character to show of the first line, to read a long line in parts.
     from: Option<u64>,
 }
 

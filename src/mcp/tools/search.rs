@@ -31,7 +31,7 @@ pub(in crate::mcp) struct SearchArguments {
     #[serde(rename = "in")]
     #[schemars(extend("enum" = ["items", "session", "memory"]))]
     within: Option<String>,
-    /// Maximum number of hits of each kind; 8 by default.
+    #[schemars(description = format!("Maximum number of hits of each kind; {DEFAULT_HITS} by default."))]
     limit: Option<usize>,
 }
 

@@ -22,7 +22,9 @@ const LISTED: u64 = 50;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct ListAgents {
-    /// Maximum number of sessions; defaults to 50, at most 1,000.
+    #[schemars(description = format!(
+        "Maximum number of sessions, at most {MAX_LISTED}; defaults to {LISTED}."
+    ))]
     limit: Option<i64>,
     /// Leave out the items of the sessions.
     brief: Option<bool>,

@@ -132,7 +132,7 @@ pub(super) struct RecordPush {
     agent: Short,
     /// Id that the agent gives its session.
     agent_session: Short,
-    /// Number of the last push that the agent received; defaults to 0, for none.
+    /// Number of the last push that the agent received; absent if it received none.
     after: Option<i64>,
     /// All items that the agent has after this push, at most 10,000.
     items: Vec<PushedItem>,

@@ -53,7 +53,9 @@ pub(in crate::rpc) struct ClientTool {
     effect: Effect,
     /// What calls can reach, as a phrase for the person who allows them.
     touches: Option<Short>,
-    /// Maximum time of a call in seconds, at most 3600; defaults to 60.
+    #[schemars(description = format!(
+        "Maximum time of a call in seconds, at most {MAX_TOOL_SECONDS}; defaults to {DEFAULT_TOOL_SECONDS}."
+    ))]
     seconds: Option<u64>,
     /// Names or ids of the sessions in which to offer the tool.
     sessions: Option<Vec<Short>>,

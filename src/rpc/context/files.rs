@@ -33,8 +33,7 @@ pub(super) struct AddFile {
     r#type: Option<Kind>,
     #[schemars(with = "Option<KnownMetadata>")]
     metadata: Option<Value>,
-    /// Maximum size of the file in bytes; defaults to the configured `max-file-bytes`, by default 1
-    /// MiB.
+    /// Maximum size of the file in bytes; defaults to the setting `max-file-bytes`.
     max_file_bytes: Option<i64>,
     /// Exempt the item from eviction; defaults to `nil`.
     pinned: Option<bool>,

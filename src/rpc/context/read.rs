@@ -29,8 +29,7 @@ pub(super) struct ReadFile {
     start_line: Option<i64>,
     /// Last line; needs `:start-line`, and defaults to the end of the file.
     end_line: Option<i64>,
-    /// Maximum size of the file in bytes; defaults to the configured `max-file-bytes`, by default 1
-    /// MiB.
+    /// Maximum size of the file in bytes; defaults to the setting `max-file-bytes`.
     max_file_bytes: Option<i64>,
     /// Ask the editors first, as in `open-layers`, whether one has the file in a buffer that is
     /// not saved.

@@ -165,7 +165,7 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "list-managers", query::list_managers => Vec<query::ManagerLine>)
         .pages(&Paged::LIST)
         .doc("Lists the managers that hold items or whose capacity is not the default, sorted by name.")
-        .result("A list of `:manager :label :count :pinned :tokens :bytes :max-items :newest :version`."),
+        .result("The managers."),
     method!("context", "configure-manager", edit::configure_manager => edit::ConfiguredContext)
         .changes()
         .doc("Sets a manager's capacity. If it shrinks, the oldest unpinned items are evicted.")
@@ -197,5 +197,5 @@ pub(in crate::rpc) static METHODS: &[Method] = &[
     method!("context", "list-sets", sets::list_sets => Vec<SetSummary>)
         .pages(&Paged::LIST)
         .doc("Lists the sets, sorted by name.")
-        .result("A list of `:name :count :tokens :created`."),
+        .result("The sets."),
 ];

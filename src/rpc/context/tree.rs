@@ -46,8 +46,7 @@ pub(super) struct AddTree {
     project: Option<bool>,
     /// Include files whose name begins with a dot.
     hidden: Option<bool>,
-    /// Maximum size of a file in bytes; defaults to the configured `max-file-bytes`, by default 1
-    /// MiB.
+    /// Maximum size of a file in bytes; defaults to the setting `max-file-bytes`.
     max_file_bytes: Option<i64>,
     /// Follow the files: bring the items up to date whenever they are shown or rendered. Files that
     /// already have a live item are not added again. Defaults to `t`; with `nil`, the items

@@ -26,6 +26,11 @@ const FAREWELL: Duration = Duration::from_millis(50);
 /// Name under which opaque data have the name of the server and model that sent them.
 pub(super) const FROM: &str = "from";
 
+/// Default of the maximum time for an answer to begin.
+pub(super) const BEGIN_SECONDS: u64 = 600;
+/// Default of the maximum time between two parts of an answer.
+pub(super) const SILENCE_SECONDS: u64 = 120;
+
 /// Time limits for answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
@@ -41,8 +46,8 @@ pub struct Times {
 impl Default for Times {
     fn default() -> Self {
         Self {
-            begin: Duration::from_secs(600),
-            silence: Duration::from_secs(120),
+            begin: Duration::from_secs(BEGIN_SECONDS),
+            silence: Duration::from_secs(SILENCE_SECONDS),
             end: Duration::from_secs(2),
         }
     }

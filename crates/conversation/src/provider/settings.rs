@@ -12,6 +12,8 @@ use serde::Deserialize;
 pub use self::asking::{Header, Headers};
 use super::chat::{ChatProvider, Effort};
 use super::origin::{AnswerOrigin, SCRIPTED, Serving};
+#[cfg(feature = "schema")]
+use super::reply::{BEGIN_SECONDS, SILENCE_SECONDS};
 use super::scripted::Scripted;
 use super::secret::{KeySource, Secret};
 use super::{Family, HttpProvider};
@@ -79,9 +81,15 @@ pub struct ProviderSettings {
     /// Address of a proxy for the requests, or `none` for no proxy; defaults to what the
     /// environment of Contexture says.
     pub proxy: Option<String>,
-    /// Maximum time for an answer to begin, in seconds; defaults to 600.
+    /// Maximum time for an answer to begin, in seconds.
+    #[cfg_attr(feature = "schema", schemars(description = format!(
+        "Maximum time for an answer to begin, in seconds; defaults to {BEGIN_SECONDS}."
+    )))]
     pub first_byte: Option<u64>,
-    /// Maximum time between two parts of an answer, in seconds; defaults to 120.
+    /// Maximum time between two parts of an answer, in seconds.
+    #[cfg_attr(feature = "schema", schemars(description = format!(
+        "Maximum time between two parts of an answer, in seconds; defaults to {SILENCE_SECONDS}."
+    )))]
     pub silence: Option<u64>,
     /// The server's answers begin within reasoning that ends with `</think>`. Reasoning between
     /// tags at the beginning of an answer is found without this setting.

@@ -71,7 +71,7 @@ pub static ALL: &[ContextTool] = &[
                       those in your context.",
         arguments: &[
             required("query", "string", "The task or question, or an error with its trace."),
-            optional("max_tokens", "integer", "The maximum number of tokens; 1024 by default."),
+            optional("max_tokens", "integer", "The maximum number of tokens."),
         ],
         phrase: "map the project for",
     },
