@@ -189,7 +189,7 @@ fn no_dialect_lets_a_client_over_tcp_name_a_command_a_variable_or_a_script() {
         format!("(:name \"p\" :kind \"scripted\" :model \"m\" :script {script:?})"),
     ];
     for params in &named {
-        for dialect in [Dialect::Native, Dialect::Json, Dialect::Epc, Dialect::Slynk] {
+        for dialect in Dialect::ALL.iter().copied() {
             for secret in ["", "s3cret"] {
                 let mut client = server.tcp(dialect);
                 match (secret, dialect.is_framed()) {

@@ -9,7 +9,6 @@ use contexture_program::internals::value::sexp;
 
 use crate::support::*;
 
-const ALL: [Dialect; 4] = [Dialect::Native, Dialect::Json, Dialect::Epc, Dialect::Slynk];
 const FRAMED: [Dialect; 2] = [Dialect::Epc, Dialect::Slynk];
 /// Small, so that lengths on both sides of it are tried.
 const LIMIT: usize = 5000;
@@ -23,7 +22,7 @@ struct Bystanders {
 impl Bystanders {
     fn new(home: &Home) -> Self {
         let server = home.listening(&["--ephemeral", "--max-message-bytes", &LIMIT.to_string()]);
-        let mut clients: Vec<_> = ALL.iter().map(|dialect| server.tcp(*dialect)).collect();
+        let mut clients: Vec<_> = Dialect::ALL.iter().map(|dialect| server.tcp(*dialect)).collect();
         clients[0].add("sentinel", "stands λ");
         Self { server, clients }
     }
@@ -174,10 +173,10 @@ fn messages_of_all_dialects_on_one_connection_harm_nobody() {
     let mut others = Bystanders::new(&home);
     let mut random = Random(11);
     for round in 0..300 {
-        let first = ALL[random.below(4)];
+        let first = Dialect::ALL[random.below(Dialect::ALL.len())];
         let mut stream = call(first, 0, "ping");
         for id in 1..2 + random.below(6) as u32 {
-            let message = call(ALL[random.below(4)], id, "ping");
+            let message = call(Dialect::ALL[random.below(Dialect::ALL.len())], id, "ping");
             match random.below(6) {
                 // Lines with a length, payloads without one.
                 0 => stream += &framed(&message),

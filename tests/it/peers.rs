@@ -55,7 +55,12 @@ fn the_script_calls_every_method_about_context() {
         contexture_program::internals::rpc::methods().filter(|method| method.family == "context")
     {
         let mut names = method.contract_names().chain([method.name]);
-        assert!(names.any(|name| called.contains(&name.to_owned())), "{}", method.name);
+        assert!(
+            names.any(|name| called.contains(&name.to_owned())),
+            "{} calls no {}",
+            script().display(),
+            method.name
+        );
     }
 }
 

@@ -272,6 +272,14 @@ fn a_server_that_loads_a_model_is_waited_for_as_long_as_there_is_time() {
 }
 
 #[test]
+fn every_kind_of_server_is_tried() {
+    for family in Family::ALL {
+        let is_tried = FAMILIES.iter().any(|kind| kind.family == *family);
+        assert!(is_tried, "FAMILIES in tests/it/providers/families.rs has no {family}");
+    }
+}
+
+#[test]
 fn a_model_that_may_call_nothing_is_told_so_and_still_knows_the_tools() {
     for kind in FAMILIES {
         let server =

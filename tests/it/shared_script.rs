@@ -154,7 +154,7 @@ fn every_dialect_over_every_transport_gives_the_same_answers() {
     let folder = folder.to_str().unwrap().trim_end_matches('/');
     let args = ["--ephemeral", "--fixed-time", "1700000000"];
     let first = run(home.stdio(&args), folder);
-    for dialect in [Dialect::Native, Dialect::Json, Dialect::Epc, Dialect::Slynk] {
+    for dialect in Dialect::ALL.iter().copied() {
         for transport in [Transport::Stdio, Transport::Unix, Transport::Tcp] {
             let answers = match transport {
                 Transport::Stdio => {

@@ -16,6 +16,7 @@ use contexture_program::internals::cli::serve_within;
 use contexture_program::internals::value::Value;
 use contexture_program::internals::value::json::{from_json, to_json};
 use contexture_program::internals::value::sexp;
+pub(crate) use contexture_program::internals::wire::dialect::Dialect;
 
 pub(crate) type Json = serde_json::Value;
 
@@ -299,21 +300,6 @@ impl Listening {
 
     pub(crate) fn tcp(&self, dialect: Dialect) -> Client {
         Client::over_tcp(("127.0.0.1", self.port), dialect)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    Native,
-    Json,
-    Epc,
-    Slynk,
-}
-
-impl Dialect {
-    /// Whether messages have their lengths before them.
-    pub(crate) fn is_framed(self) -> bool {
-        matches!(self, Self::Epc | Self::Slynk)
     }
 }
 

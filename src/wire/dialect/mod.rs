@@ -36,7 +36,10 @@ names! {
 impl Dialect {
     /// Returns whether messages are written in JSON, with its names and words.
     pub(crate) fn is_json(self) -> bool {
-        self == Self::Json
+        match self {
+            Self::Json => true,
+            Self::Native | Self::Epc | Self::Slynk => false,
+        }
     }
 
     /// Returns whether bytes can be the beginning of a message that is a line.
@@ -93,7 +96,10 @@ impl Dialect {
 
     /// Returns whether each message is preceded by its length.
     pub fn is_framed(self) -> bool {
-        matches!(self, Self::Epc | Self::Slynk)
+        match self {
+            Self::Epc | Self::Slynk => true,
+            Self::Native | Self::Json => false,
+        }
     }
 
     /// Returns whether a client gets notifications for which it did not subscribe, such as

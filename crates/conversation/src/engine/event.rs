@@ -229,24 +229,39 @@ impl Event {
             Self::ContextChanged { manager, .. } => manager,
             Self::ProvidersChanged { provider, .. } => provider,
             Self::AgentsChanged { agent, .. } => agent,
-            Self::ToolsChanged { is_for_agents: true } => "agents",
-            other => other.session().map_or("", |session| &session.name),
+            Self::ToolsChanged { is_for_agents } => match is_for_agents {
+                true => "agents",
+                false => "",
+            },
+            Self::MemoriesChanged { .. } | Self::TextWanted { .. } => "",
+            Self::SessionChanged { session, .. }
+            | Self::WindowBuilt { session, .. }
+            | Self::ContextPruned { session, .. }
+            | Self::ContextSummarized { session, .. }
+            | Self::CheckpointCreated { session, .. }
+            | Self::ApprovalsChanged { session, .. }
+            | Self::TurnManaged { session, .. } => &session.name,
         }
     }
 
     /// Returns whether the event says how something is now, so that only the last one for each subject
     /// matters.
     pub fn is_state(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::ContextChanged { .. }
-                | Self::SessionChanged { .. }
-                | Self::WindowBuilt { .. }
-                | Self::MemoriesChanged { .. }
-                | Self::ProvidersChanged { .. }
-                | Self::AgentsChanged { .. }
-                | Self::ToolsChanged { .. }
-        )
+            | Self::SessionChanged { .. }
+            | Self::WindowBuilt { .. }
+            | Self::MemoriesChanged { .. }
+            | Self::ProvidersChanged { .. }
+            | Self::AgentsChanged { .. }
+            | Self::ToolsChanged { .. } => true,
+            Self::ContextPruned { .. }
+            | Self::ContextSummarized { .. }
+            | Self::CheckpointCreated { .. }
+            | Self::ApprovalsChanged { .. }
+            | Self::TextWanted { .. }
+            | Self::TurnManaged { .. } => false,
+        }
     }
 
     /// Returns the session that the event is about, if any.
