@@ -588,7 +588,8 @@ The buffer's own layers need no name."
          " ctx")
         ((equal manager contexture--shared) " ctx[shared]")
         (t (format " ctx[%s]"
-                   ;; Doubled last, so that no percent sign is cut in two.
+                   ;; Percent signs are doubled after the cut, which could
+                   ;; otherwise leave half of a pair.
                    (contexture--header-text
                     (truncate-string-to-width
                      (contexture--visible

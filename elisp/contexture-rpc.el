@@ -1253,7 +1253,7 @@ Emacs reads nested lists by recursion in C, whose stack is short.")
 Within the name of a symbol, each character may follow a backslash.")
 
 (defconst contexture--function-heads '(lambda closure)
-  "Symbols that make a function of the list that begins with them.")
+  "Symbols at the beginning of a list that make the list a function.")
 
 (defun contexture--decode (line)
   "Return the message in LINE, a string without its newline.

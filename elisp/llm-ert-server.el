@@ -201,8 +201,8 @@ Stop when PROCESS has the property `hung-up'."
       ('hang-up
        (setq acts nil)
        (process-put process 'hung-up t)
-       ;; Ending our half alone keeps the client from writing to nobody,
-       ;; which would end a batch Emacs by SIGPIPE.
+       ;; Only our half ends.  If the whole connection did, the client could
+       ;; still write to it, and a batch Emacs would die of SIGPIPE.
        (when (process-live-p process) (process-send-eof process)))
       (`(raw ,text)
        (llm-ert--send process (encode-coding-string text 'utf-8)))

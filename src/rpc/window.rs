@@ -285,7 +285,7 @@ pub(super) struct PartResult<'a> {
 }
 
 impl<'a> PartResult<'a> {
-    /// Returns the part without its text, its tool calls, and the id of the call that it answers.
+    /// Returns what a dry run shows of a part: no text, no tool calls, and no id of an answered call.
     pub(super) fn brief(part: &MessagePart) -> Self {
         let id = part.message.map(MessageId);
         let (section, role, tokens) = (part.section, part.role, part.tokens);

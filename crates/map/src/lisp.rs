@@ -106,7 +106,7 @@ pub(crate) fn read(language: Language, text: &str) -> ParsedFacts<'_> {
         }
         is_quoted = false;
     }
-    // What is still open ends with the text.
+    // Forms that are not closed end where the text ends.
     while !reader.forms.is_empty() {
         reader.close(text.len(), scanner.line, false);
     }

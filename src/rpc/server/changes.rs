@@ -21,8 +21,9 @@ pub(super) fn exchanged(
     let folder = tools.state_folder.clone();
     let folder = folder.ok_or_else(|| not_allowed("this server keeps no state to exchange"))?;
     let asked = Arc::new(SyncAsked { projects: projects(tools, named)?, ..asked });
-    let failed =
-        |error: std::io::Error| internal_error(&format!("the key of this machine: {error}"));
+    let failed = |error: std::io::Error| {
+        internal_error(&format!("cannot open the key of this machine: {error}"))
+    };
     let mut me = MachineIdentity::open(&folder, false).map_err(failed)?;
     let mut outcome = attempt(tools, me, &asked)?;
     if matches!(outcome, Err(SyncRefusal::NeedsKey)) {

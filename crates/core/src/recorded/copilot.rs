@@ -158,7 +158,7 @@ fn tell(kind: &str, data: CopilotData<'_>, time: Option<i64>, into: &mut Gathere
     }
 }
 
-/// Returns whether a program wrote what has this source.
+/// Returns whether a message with this source was written by a program, and not by the user.
 fn is_program(source: &str) -> bool {
     ["jit", "skill", "system"].iter().any(|start| source.starts_with(start))
 }
