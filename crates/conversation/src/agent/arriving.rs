@@ -67,6 +67,7 @@ impl Arriving {
         {
             item.metadata.set("filename", Value::Str(same.clone()));
         }
+        files::note_way_out(&mut item.metadata);
         let reader = FileReader::default();
         let mut arriving = Self { item, picture: None, options, reader, file: None };
         arriving.note_anchor();

@@ -12,7 +12,7 @@ use crate::context::item::{ANCHOR, Item, Kind, Metadata, State};
 use crate::context::picture::{PICTURE, Picture, PictureKind, tokens_of_picture};
 use crate::context::repeat::{Repeat, covered};
 use crate::engine::{Added, Again, Caller, Engine, EngineError, NewItem, View, name_views};
-use crate::files::{self, FileError, FileText, LEADS_OUT, OpenedFile, WITHIN};
+use crate::files::{self, FileError, FileText, OpenedFile, WITHIN};
 use crate::ids::ItemId;
 use crate::tokens::Counter;
 use crate::value::{Keyword, Value};
@@ -279,9 +279,7 @@ pub fn file_item(
     taken_ms: i64,
 ) -> NewItem {
     let mut metadata = file_metadata(metadata, &text, "file");
-    if text.project.as_ref().is_some_and(|project| files::leads_out(project, &text.path)) {
-        metadata.set(LEADS_OUT, Value::Bool(true));
-    }
+    files::note_way_out(&mut metadata);
     new_item(counter, text.content, kind, metadata, taken_ms)
 }
 

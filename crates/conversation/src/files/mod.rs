@@ -63,8 +63,8 @@ pub use recording::{
     project_of_history, recordings, whole_recording,
 };
 pub use refresh::{
-    FileReader, Followed, LEADS_OUT, Refreshed, WITHIN, is_version, keep_marked, leads_out,
-    refresh, refresh_from,
+    FileReader, Followed, Refreshed, WITHIN, is_version, keep_marked, note_way_out, refresh,
+    refresh_from,
 };
 pub use remote::{remote_of, true_name, true_outside};
 pub use repository::{is_there, project_of, repository_address};

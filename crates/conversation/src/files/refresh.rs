@@ -11,7 +11,7 @@ use super::moved::{Inode, moved};
 use super::project::project_root;
 use super::renamed::Renamings;
 use super::{Beneath, FileError, FileText, OpenedFile, ReadOptions, holds_secrets};
-use crate::context::item::{ANCHOR, Item, Kind, Origin, State};
+use crate::context::item::{ANCHOR, Item, Kind, Metadata, Origin, State};
 use crate::context::language;
 use crate::value::Value;
 
@@ -21,7 +21,7 @@ pub const WITHIN: &str = "within";
 
 /// Name of the metadata entry that is set if the path of an item's file led outside the file's
 /// project when the item was added.
-pub const LEADS_OUT: &str = "leads-out";
+const LEADS_OUT: &str = "leads-out";
 
 /// Reason why an item is stale: its file has changed, and is not in UTF-8.
 const NOT_UTF8: &str = "its file has changed, and is not UTF-8 text: only an editor can read it";
@@ -302,12 +302,11 @@ fn whole(item: &Item, path: &Path, options: &ReadOptions, reader: &FileReader) -
 }
 
 /// Returns the folder that the item's file may not leave: the one set on a model's item, or the
-/// project in which the server read the file. Anybody who can change a project can replace a file
-/// with a link.
+/// project of a file that was in it when the item was added. Anybody who can change a project can
+/// replace a file with a link.
 fn kept_in<'a>(item: &'a Item, path: &Path) -> Option<&'a Path> {
     let named = |name: &str| item.metadata.text(name).map(Path::new);
-    let was_read = matches!(item.metadata.origin(), Some(Origin::File | Origin::Tree));
-    let is_kept = was_read && item.metadata.get(LEADS_OUT).is_none();
+    let is_kept = item.metadata.get(LEADS_OUT).is_none();
     let project = || named("project").filter(|project| is_kept && path.starts_with(project));
     named(WITHIN).or_else(project)
 }
@@ -325,8 +324,20 @@ fn opened(folder: Option<&Path>, path: &Path, before: &Path) -> Result<OpenedFil
     }
 }
 
+/// Notes in an item's metadata whether the path of its file leads outside of its project now, as the
+/// user knew when the item was added.
+pub fn note_way_out(metadata: &mut Metadata) {
+    let named = |name| metadata.text(name).map(Path::new);
+    let (project, path) = (named("project"), metadata.filename().map(Path::new));
+    let is_out = project.zip(path).is_some_and(|(project, path)| leads_out(project, path));
+    match is_out {
+        true => metadata.set(LEADS_OUT, Value::Bool(true)),
+        false => metadata.remove(LEADS_OUT),
+    }
+}
+
 /// Returns whether the path of a file in a project leads outside the project.
-pub fn leads_out(project: &Path, path: &Path) -> bool {
+fn leads_out(project: &Path, path: &Path) -> bool {
     let opened = Beneath::new(project).and_then(|folder| folder.open(path));
     matches!(opened, Err(FileError::Outside { .. }))
 }
