@@ -39,7 +39,7 @@ fn an_address_names_its_parts_and_never_a_password() {
 
 fn sent(seq: u64, body: &Body) -> SentChange {
     let (machine, sign) = ("m".to_owned(), String::new());
-    SentChange { machine, seq, sign, body: Some(body.text()), hash: None }
+    SentChange { machine, seq, sign, body: Some(body.text()), replaced: None }
 }
 
 fn session(number: u64, identity: Option<&str>, path: &str) -> Body {

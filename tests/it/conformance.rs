@@ -41,16 +41,19 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Members that take two machines, or a file that another program changes: `tests/it/sync.rs`,
 /// `tests/it/hub.rs` and `tests/it/editors.rs` have these.
-const OF_OTHERS: [&str; 9] = [
+const OF_OTHERS: [&str; 12] = [
     "ContextChanged.followed",
     "Hub.held",
     "Hub.owner",
     "Hub.user",
     "Memory.machine",
+    "ReplacedBody.about",
+    "ReplacedBody.hash",
     "SearchHit.machine",
     "SearchHit.shared_by",
+    "SeenChanges.open",
     "Session.machine",
-    "SignedChange.hash",
+    "SignedChange.replaced",
 ];
 
 /// Parameters of every method with pages that need a long list. One method shows them for all.

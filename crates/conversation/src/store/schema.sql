@@ -407,7 +407,7 @@ CREATE TABLE change (
     UNIQUE (machine, seq)
 );
 
-CREATE INDEX change_by_about ON change (machine, about) WHERE about IS NOT NULL;
+CREATE INDEX change_by_about ON change (machine, about, seq) WHERE about IS NOT NULL;
 
 -- Sessions, memories and managers as all machines name them, with what was last exchanged of them.
 CREATE TABLE known (

@@ -229,7 +229,8 @@ impl Body {
                     Field::Gone(at) => at.unwrap_or_default().unsigned_abs(),
                 };
                 let name = if let Field::Name(name) = &it.field { name } else { "" };
-                (vec![it.of.number, it.at.unsigned_abs(), gone], vec![name, &it.of.machine])
+                // The time of the edit may follow that of an earlier one; see `Exchange::edit`.
+                (vec![it.of.number, gone], vec![name, &it.of.machine])
             }
         };
         if numbers.iter().any(|number| *number > LARGEST_NUMBER) {

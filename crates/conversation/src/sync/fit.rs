@@ -6,7 +6,7 @@ pub(super) const LONGEST_TEXT: usize = 2 << 20;
 /// Maximum size of a name, in bytes.
 pub(super) const LONGEST_NAME: usize = 4 << 10;
 /// Largest number of a row, and of seconds, that is taken from another machine.
-pub(super) const LARGEST_NUMBER: u64 = 1 << 40;
+pub const LARGEST_NUMBER: u64 = 1 << 40;
 /// Maximum size of the note in a text that was cut, in bytes.
 pub(super) const NOTE_BYTES: usize = 64;
 
@@ -16,7 +16,7 @@ pub(super) fn fit_name(name: &str) -> String {
 }
 
 /// Returns a time that other machines take.
-pub(super) fn fit_time(at: i64) -> i64 {
+pub fn fit_time(at: i64) -> i64 {
     at.clamp(-LARGEST_NUMBER.cast_signed(), LARGEST_NUMBER.cast_signed())
 }
 

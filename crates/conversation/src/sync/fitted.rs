@@ -45,7 +45,7 @@ impl Body {
                     Field::Name(name) => Field::Name(fit_name(&name)),
                     Field::Gone(at) => Field::Gone(at.map(fit_time)),
                 };
-                Self::Edited(Edited { at: fit_time(it.at), field, ..it })
+                Self::Edited(Edited { field, ..it })
             }
             // A message is made fit when it is told, since it is told from the log each time.
             body @ (Self::Machine(_) | Self::Said(_)) => body,

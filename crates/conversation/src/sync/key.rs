@@ -150,10 +150,12 @@ pub fn hash(body: &str) -> Sum {
     *blake3::hash(body.as_bytes()).as_bytes()
 }
 
-/// Returns the sum up to a change, from the sum before it and the hash of its body.
-pub fn sum(before: &[u8], hash: &Sum) -> Sum {
+/// Returns the sum up to a change, from the sum before it and the hash of its body. `about` is the
+/// text with which a later change replaces it. It is a part of the sum, so that nobody can say of
+/// another change that it was replaced.
+pub fn sum(before: &[u8], about: Option<&str>, hash: &Sum) -> Sum {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(before).update(hash);
+    hasher.update(before).update(hash).update(about.unwrap_or_default().as_bytes());
     *hasher.finalize().as_bytes()
 }
 
@@ -203,7 +205,8 @@ mod tests {
     fn only_the_machine_signs_its_changes() {
         let key = MachineKey::of(&[1; 32]).unwrap();
         let other = MachineKey::of(&[2; 32]).unwrap();
-        let total = sum(&[0; 32], &hash("body"));
+        let total = sum(&[0; 32], None, &hash("body"));
+        assert_ne!(total, sum(&[0; 32], Some("marks 1"), &hash("body")));
         let sign = key.sign(1, &total);
         assert!(is_signed(key.id(), 1, &total, &sign));
         assert!(!is_signed(key.id(), 2, &total, &sign));

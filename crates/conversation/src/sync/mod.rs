@@ -18,7 +18,7 @@ pub use self::body::{
     Body, Edited, Field, Memory, Of, OneSaid, SyncItem, SyncMark, SyncMessages, SyncProject,
     SyncScope, SyncSession,
 };
-pub use self::fit::cut;
+pub use self::fit::{LARGEST_NUMBER, cut, fit_time};
 pub use self::key::{MachineIdentity, MachineKey, SUM, Sum, hash, hex, is_signed, sum, unhex};
 pub use self::talk::{Brought, MOST_BYTES, MOST_NAMED, SyncRequest, talk};
 
@@ -26,7 +26,7 @@ pub use self::talk::{Brought, MOST_BYTES, MOST_NAMED, SyncRequest, talk};
 pub const PROTOCOL: u64 = 1;
 /// Size of the changes in one answer, in bytes, after which no further change is added.
 pub const BATCH_BYTES: usize = 2 << 20;
-/// Maximum number of changes in one answer.
+/// Maximum number of changes in one request and in one answer.
 pub const MOST_CHANGES: usize = 2_000;
 /// Maximum size of the body of a change, in bytes.
 pub const LARGEST_BODY: usize = 24 << 20;
@@ -34,7 +34,7 @@ pub const LARGEST_BODY: usize = 24 << 20;
 pub const MOST_MACHINES: usize = 1_000;
 
 /// How far the changes of a machine are known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SeenChanges")]
 pub struct SeenChanges {
     /// Id of the machine.
@@ -43,6 +43,10 @@ pub struct SeenChanges {
     pub seq: u64,
     /// Beginning of the sum over the changes up to that one, in hexadecimal.
     pub sum: String,
+    /// Numbers of changes that are said to be replaced, although no later one that replaces them is
+    /// known. They are wanted if they have a body.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<u64>,
 }
 
 /// A change on its way.
@@ -58,9 +62,18 @@ pub struct SentChange {
     /// The change, as JSON; absent if a later change replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
-    /// Hash of the body, in hexadecimal; absent if the body is there.
+    /// What stands for the body; absent if the body is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hash: Option<String>,
+    pub replaced: Option<ReplacedBody>,
+}
+
+/// What stands for the body of a change that a later change of the same machine replaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplacedBody {
+    /// What both changes are about.
+    pub about: String,
+    /// Hash of the body, in hexadecimal.
+    pub hash: String,
 }
 
 /// What another machine is given.

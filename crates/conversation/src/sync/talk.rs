@@ -66,8 +66,9 @@ impl SyncRequest {
 impl Brought {
     fn admit(&mut self, changes: &mut Vec<SentChange>) -> Result<(), String> {
         let is_too_much = |sent: &SentChange| {
-            let body = sent.body.as_ref().or(sent.hash.as_ref());
-            self.bytes += sent.machine.len() + sent.sign.len() + body.map_or(0, String::len);
+            let replaced = sent.replaced.as_ref().map(|it| it.about.len() + it.hash.len());
+            let body = sent.body.as_ref().map(String::len).or(replaced);
+            self.bytes += sent.machine.len() + sent.sign.len() + body.unwrap_or(0);
             // The first change of a machine names it.
             self.machines += usize::from(sent.seq == 1);
             self.bytes > MOST_BYTES || self.machines > MOST_NAMED
@@ -143,13 +144,15 @@ impl TakenCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::ReplacedBody;
 
     #[test]
     fn one_talk_brings_so_many_bytes_and_the_next_one_the_rest() {
         let sent = |seq, body: Option<&str>, hash: Option<&str>| {
             let (machine, sign) = ("m".repeat(64), "s".repeat(128));
-            let (body, hash) = (body.map(str::to_owned), hash.map(str::to_owned));
-            SentChange { machine, seq, sign, body, hash }
+            let hash = hash.map(str::to_owned);
+            let replaced = hash.map(|hash| ReplacedBody { about: String::new(), hash });
+            SentChange { machine, seq, sign, body: body.map(str::to_owned), replaced }
         };
         // What has no body counts, too.
         for change in [sent(2, Some("body"), None), sent(2, None, Some("hash"))] {

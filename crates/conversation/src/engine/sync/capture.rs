@@ -10,7 +10,7 @@ use crate::store::session::{NewSession, SessionRow};
 use crate::store::sync::{ChangeRow, KnownRow, MachineRow};
 use crate::sync::{
     BATCH_BYTES, Body, Edited, Field, Memory, Of, OneSaid, SyncItem, SyncMark, SyncProject,
-    SyncScope, SyncSession, hash, sum,
+    SyncScope, SyncSession, fit_time, hash, sum,
 };
 use crate::value::Value;
 
@@ -63,14 +63,15 @@ impl Exchange<'_> {
         let text = body.text();
         let me = self.me();
         let (seq, hash) = (me.seq + 1, hash(&text));
-        let sum = sum(&me.sum, &hash);
+        let about = body.about();
+        let sum = sum(&me.sum, about.as_deref(), &hash);
         self.store_change(
             me,
             ChangeRow {
                 id: None,
                 machine: self.key.id().to_owned(),
                 seq,
-                about: body.about(),
+                about,
                 body: messages.is_none().then_some(text),
                 digest: hash.to_vec(),
                 sum: sum.to_vec(),
@@ -158,7 +159,7 @@ impl Exchange<'_> {
         name: &str,
         gone: Option<i64>,
     ) -> Result<KnownRow, SyncRefusal> {
-        let (now, me) = (self.engine.now(), self.key.id().to_owned());
+        let (now, me) = (fit_time(self.engine.now()), self.key.id().to_owned());
         let of = |known: &KnownRow| Of {
             machine: known.machine.clone(),
             kind: known.kind.clone(),

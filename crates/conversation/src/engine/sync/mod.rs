@@ -12,8 +12,8 @@ use crate::session::message::Message;
 use crate::store::StoreError;
 use crate::store::sync::{ChangeRow, MachineRow};
 use crate::sync::{
-    BATCH_BYTES, Body, GivenChanges, MOST_CHANGES, MachineIdentity, MachineKey, OneSaid, SUM,
-    SeenChanges, SentChange, SyncMessages, TakenCounts, hex,
+    BATCH_BYTES, Body, GivenChanges, MOST_CHANGES, MOST_MACHINES, MachineIdentity, MachineKey,
+    OneSaid, ReplacedBody, SUM, SeenChanges, SentChange, SyncMessages, TakenCounts, hex,
 };
 
 /// Maximum length of the name of a machine, in characters.
@@ -91,7 +91,7 @@ impl Engine {
         let machines = machines.map(|row| (row.id.clone(), row)).collect();
         let mut exchange =
             Exchange { engine: self, key: me, machines, taken: TakenCounts::default() };
-        exchange.lacking(&[SeenChanges { machine: me.id().to_owned(), seq, sum: String::new() }])
+        exchange.lacking(&[SeenChanges { machine: me.id().to_owned(), seq, ..Default::default() }])
     }
 
     fn exchange_whole(
@@ -100,6 +100,16 @@ impl Engine {
         asked: &SyncAsked,
     ) -> Result<GivenChanges, SyncRefusal> {
         self.finish_put_off()?;
+        // More than honest machines send would hold the engine for long.
+        if asked.changes.len() > MOST_CHANGES {
+            let why = format!("an exchange takes at most {MOST_CHANGES} changes at once");
+            return Err(SyncRefusal::Wrong(why));
+        }
+        let most = 2 * MOST_MACHINES;
+        if asked.known.as_ref().is_some_and(|known| known.len() > most) {
+            let why = format!("an exchange is told of at most {most} machines");
+            return Err(SyncRefusal::Wrong(why));
+        }
         let rows = self.store.read().machines()?;
         let machines = rows.into_iter().map(|row| (row.id.clone(), row)).collect();
         let taken = TakenCounts::default();
@@ -117,10 +127,11 @@ impl Engine {
             None => (Vec::new(), false),
         };
         let me = exchange.me();
+        let known = exchange.known()?;
         Ok(GivenChanges {
             machine: me.id.clone(),
             name: me.name.clone(),
-            known: exchange.known(),
+            known,
             changes,
             more: more || !is_done,
             taken: exchange.taken,
@@ -178,15 +189,20 @@ impl Exchange<'_> {
         }
     }
 
-    fn known(&self) -> Vec<SeenChanges> {
+    fn known(&mut self) -> Result<Vec<SeenChanges>, SyncRefusal> {
+        let mut open: HashMap<String, Vec<u64>> = HashMap::new();
+        for (machine, seq) in self.engine.store.read().open_changes(MOST_CHANGES as u64)? {
+            open.entry(machine).or_default().push(seq);
+        }
         let seen = |row: &MachineRow| SeenChanges {
             machine: row.id.clone(),
             seq: row.seq,
             sum: hex(row.sum.get(..SUM).unwrap_or_default()),
+            open: open.remove(&row.id).unwrap_or_default(),
         };
         let mut known: Vec<SeenChanges> = self.machines.values().map(seen).collect();
         known.sort_by(|a, b| a.machine.cmp(&b.machine));
-        known
+        Ok(known)
     }
 
     /// Refuses another machine that knows other changes under the same numbers.
@@ -208,9 +224,14 @@ impl Exchange<'_> {
 
     /// Returns changes that another machine lacks, and whether there are more.
     fn lacking(&mut self, known: &[SeenChanges]) -> Result<(Vec<SentChange>, bool), SyncRefusal> {
+        let mut rows: Vec<ChangeRow> = Vec::new();
+        let wanted = known.iter().flat_map(|seen| seen.open.iter().map(move |seq| (seen, seq)));
+        for (seen, seq) in wanted.take(MOST_CHANGES) {
+            let row = self.engine.store.read().change_of(&seen.machine, *seq)?;
+            rows.extend(row.filter(|row| row.body.is_some() && row.seq <= seen.seq));
+        }
         let known: HashMap<&str, u64> =
             known.iter().map(|seen| (&*seen.machine, seen.seq)).collect();
-        let mut rows: Vec<ChangeRow> = Vec::new();
         // Beyond the last one of a list that was cut, those of other machines may depend on what is
         // not in the list.
         let mut until = u64::MAX;
@@ -233,9 +254,10 @@ impl Exchange<'_> {
             }
             let body = self.body_of(&row)?;
             bytes += body.as_ref().map_or(0, String::len);
-            let hash = body.is_none().then(|| hex(&row.digest));
+            let about = row.about.filter(|_| body.is_none());
+            let replaced = about.map(|about| ReplacedBody { about, hash: hex(&row.digest) });
             let (machine, sign) = (row.machine, hex(&row.sign));
-            sent.push(SentChange { machine, seq: row.seq, sign, body, hash });
+            sent.push(SentChange { machine, seq: row.seq, sign, body, replaced });
         }
         let more = until < u64::MAX || sent.len() < count;
         Ok((sent, more))

@@ -7,8 +7,8 @@ use crate::store::memory::{MemoryScope, NewMemory};
 use crate::store::session::{NewSession, RecordedOrigin};
 use crate::store::sync::{ChangeRow, KnownRow, MachineRow};
 use crate::sync::{
-    Body, Edited, Field, MOST_MACHINES, Memory, Of, SentChange, Sum, SyncMark, SyncMessages,
-    SyncProject, SyncScope, SyncSession, hash, is_signed, sum, unhex,
+    Body, Edited, Field, LARGEST_NUMBER, MOST_MACHINES, Memory, Of, SentChange, Sum, SyncMark,
+    SyncMessages, SyncProject, SyncScope, SyncSession, hash, is_signed, sum, unhex,
 };
 
 impl Exchange<'_> {
@@ -18,7 +18,7 @@ impl Exchange<'_> {
             MachineRow { id: sent.machine.clone(), sum: vec![0; 32], ..MachineRow::default() };
         let machine = self.machines.get(&sent.machine).cloned().unwrap_or(new);
         if sent.seq <= machine.seq {
-            return Ok(());
+            return self.complete(sent);
         }
         if sent.machine == self.key.id() {
             return Err(wrong(sent, "names this machine, which did not make it"));
@@ -26,23 +26,26 @@ impl Exchange<'_> {
         if sent.seq != machine.seq + 1 {
             return Err(wrong(sent, "comes after changes that are missing"));
         }
-        let hash: Sum = match (&sent.body, &sent.hash) {
-            (Some(body), None) => hash(body),
-            (None, Some(hash)) => unhex(hash)
-                .and_then(|hash| hash.try_into().ok())
-                .ok_or_else(|| wrong(sent, "has a hash of a wrong form"))?,
-            _ => return Err(wrong(sent, "must have either a body or a hash")),
+        let body = sent.body.as_deref().map(Body::read).transpose();
+        let body = body.map_err(|why| wrong(sent, &why))?;
+        let (about, hash): (_, Sum) = match (&sent.body, &body, &sent.replaced) {
+            (Some(text), Some(body), None) => (body.about(), hash(text)),
+            (None, None, Some(replaced)) if !replaced.about.is_empty() => {
+                let hash = unhex(&replaced.hash).and_then(|hash| hash.try_into().ok());
+                let hash = hash.ok_or_else(|| wrong(sent, "has a hash of a wrong form"))?;
+                (Some(replaced.about.clone()), hash)
+            }
+            _ => return Err(wrong(sent, "must have either a body or what stands for it")),
         };
-        let sum = sum(&machine.sum, &hash);
+        let sum = sum(&machine.sum, about.as_deref(), &hash);
         let sign = unhex(&sent.sign).unwrap_or_default();
         if !is_signed(&sent.machine, sent.seq, &sum, &sign) {
             return Err(wrong(sent, "is not signed by the machine that it names"));
         }
-        let body = sent.body.as_deref().map(Body::read).transpose();
-        let body = body.map_err(|why| wrong(sent, &why))?;
         let mut row = ChangeRow {
             machine: sent.machine.clone(),
             seq: sent.seq,
+            about,
             digest: hash.to_vec(),
             sum: sum.to_vec(),
             sign,
@@ -52,7 +55,6 @@ impl Exchange<'_> {
         let machine = MachineRow { place: None, ..machine };
         let machine = self.named(machine, body.as_ref(), sent)?;
         if let Some(body) = body {
-            row.about = body.about();
             if let Body::Said(SyncMessages { session, first, messages }) = &body {
                 row.session = Some(*session);
                 row.first = Some(*first);
@@ -63,6 +65,18 @@ impl Exchange<'_> {
             self.apply(sent, body)?;
         }
         self.store_change(machine, row)
+    }
+
+    /// Takes the body of a change that came without it, if no known change replaces that one.
+    fn complete(&mut self, sent: &SentChange) -> Result<(), SyncRefusal> {
+        let Some(body) = &sent.body else { return Ok(()) };
+        let store = self.engine.store.read();
+        let Some(row) = store.change_of(&sent.machine, sent.seq)? else { return Ok(()) };
+        if row.digest != hash(body) || !store.is_open(&sent.machine, sent.seq)? {
+            return Ok(());
+        }
+        self.engine.store.change()?.complete_change(&sent.machine, sent.seq, body)?;
+        self.apply(sent, Body::read(body).map_err(|why| wrong(sent, &why))?)
     }
 
     /// Returns the machine of a change, with its name if the change is the first one.
@@ -213,6 +227,15 @@ impl Exchange<'_> {
     /// Takes an edit, which counts if it is the newest one of its field.
     fn edit(&mut self, sent: &SentChange, edited: &Edited) -> Result<(), SyncRefusal> {
         let known = self.found(sent, &edited.of)?;
+        let before = match &edited.field {
+            Field::Name(_) => known.name_at,
+            Field::Gone(_) => known.gone_at,
+        };
+        // Whoever saw the last edit that there can be is later by one: no time is the last one.
+        let largest = LARGEST_NUMBER.cast_signed();
+        if edited.at > largest.max(before + 1) || edited.at < -largest {
+            return Err(wrong(sent, "has a time that is not valid"));
+        }
         let stamp = (edited.at, &*sent.machine);
         self.taken.edits += 1;
         match &edited.field {

@@ -398,19 +398,15 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
     );
     refused(with(1, &|it| it.sign.replace_range(..2, "00")), "not signed");
     refused(with(2, &|it| it.machine = "ab".repeat(32)), "missing");
-    refused(with(1, &|it| (it.body, it.hash) = (None, None)), "either a body or a hash");
-    refused(with(1, &|it| (it.body, it.hash) = (None, Some("x".into()))), "hash");
+    refused(with(1, &|it| it.body = None), "either a body or what stands for it");
+    let replaced = |about: &str| Some(ReplacedBody { about: about.into(), hash: "x".into() });
+    refused(with(1, &|it| (it.body, it.replaced) = (None, replaced("marks 1"))), "wrong form");
+    refused(with(1, &|it| (it.body, it.replaced) = (None, replaced(""))), "either a body");
+    refused(with(1, &|it| it.replaced = replaced("marks 1")), "either a body");
+    refused(vec![all[0].clone(); MOST_CHANGES + 1], "at most 2000 changes");
     // What a machine signs may be wrong, too.
     let key = MachineKey::of(&[77; 32]).unwrap();
-    let signed = |bodies: &[String]| {
-        let mut before = [0; 32];
-        let sent = |(seq, body): (u64, &String)| {
-            before = sum(&before, &hash(body));
-            let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
-            SentChange { machine, seq, sign, body: Some(body.clone()), hash: None }
-        };
-        (1..).zip(bodies).map(sent).collect::<Vec<_>>()
-    };
+    let signed = |bodies: &[String]| signed(77, bodies);
     let name = Body::Machine("evil\u{202e}\n".to_owned()).text();
     let of = Of { machine: all[0].machine.clone(), kind: "session".into(), number: 1 };
     let edit = |of| Body::Edited(Edited { of, at: 1, field: Field::Name("x".into()) }).text();
@@ -448,15 +444,122 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
     assert!(names.iter().any(|row| row.name == "evil"), "{names:?}");
     // This machine made none of the changes that name it.
     let own = home.identity().key;
-    let total = sum(&[1; 32], &hash("x"));
+    let total = sum(&[1; 32], None, &hash("x"));
     let sign = hex(&own.sign(99, &total));
-    let sent =
-        SentChange { machine: own.id().into(), seq: 99, sign, body: Some("x".into()), hash: None };
+    let sent = SentChange {
+        machine: own.id().into(),
+        seq: 99,
+        sign,
+        body: Some("x".into()),
+        replaced: None,
+    };
     let error = home.exchange(SyncRequest::of(None, vec![sent])).unwrap_err();
     assert!(error.contains("names this machine"), "{error}");
-    let seen = SeenChanges { machine: own.id().into(), seq: 1, sum: "00".repeat(8) };
-    let error = home.exchange(SyncRequest::of(Some(vec![seen]), Vec::new())).unwrap_err();
+    let seen = SeenChanges {
+        machine: own.id().into(),
+        seq: 1,
+        sum: "00".repeat(8),
+        ..SeenChanges::default()
+    };
+    let error = home.exchange(SyncRequest::of(Some(vec![seen.clone()]), Vec::new())).unwrap_err();
     assert!(error.contains("restored from a copy"), "{error}");
+    let seen = vec![seen; MOST_MACHINES * 2 + 1];
+    let error = home.exchange(SyncRequest::of(Some(seen), Vec::new())).unwrap_err();
+    assert!(error.contains("at most 2000 machines"), "{error}");
+}
+
+/// A machine passes on what another one made. It may keep back the body of a change only if a later
+/// change of that machine replaces it, and not for ever.
+#[test]
+fn a_machine_between_two_others_drops_nothing_that_one_of_them_made() {
+    let mut homes = homes(2, 0);
+    let session = homes[0].new_session("talk");
+    homes[0].say(session, "hello");
+    homes[0].remember("use tabs");
+    homes[0].mark("project:/p/", "one");
+    homes[0].exchange(SyncRequest::of(None, Vec::new())).unwrap();
+    homes[0].mark("project:/p/", "two");
+    let wanted = Some(Vec::new());
+    let all = homes[0].exchange(SyncRequest::of(wanted, Vec::new())).unwrap().changes;
+    let about = |sent: &SentChange| Body::read(sent.body.as_ref()?).unwrap().about();
+    let marks = all.iter().filter_map(about).next().unwrap();
+    assert_eq!(all.iter().filter(|sent| sent.body.is_none()).count(), 1, "the first marks");
+    let mut dropped = 0;
+    for at in (0..all.len()).filter(|at| all[*at].body.is_some()) {
+        let mut home = Home::new(9, 0);
+        let mut changes = all.clone();
+        let body = changes[at].body.take().unwrap();
+        let is_marks = Body::read(&body).unwrap().about().is_some();
+        let hash = hex(&hash(&body));
+        changes[at].replaced = Some(ReplacedBody { about: marks.clone(), hash });
+        let taken = home.exchange(SyncRequest::of(Some(Vec::new()), changes));
+        assert_eq!(taken.is_ok(), is_marks, "{body}: {taken:?}");
+        dropped += usize::from(is_marks);
+        homes[1] = home;
+        settle(&mut homes);
+        let there = &mut homes[1];
+        let copy = there.sessions()[0].0;
+        assert_eq!(there.texts(copy), ["hello"]);
+        assert_eq!(there.memories().len(), 1);
+        let sets = there.engine.read().sets().unwrap();
+        assert_eq!((&*sets[0].name, sets[0].count), ("home1: project p", 2), "{body}");
+        let known = there.exchange(SyncRequest::of(None, Vec::new())).unwrap().known;
+        assert!(known.iter().all(|seen| seen.open.is_empty()), "{known:?}");
+    }
+    assert_eq!(dropped, 1);
+}
+
+/// A machine whose clock is wrong, or that lies, gives no edit that another machine cannot take back.
+#[test]
+fn an_edit_at_the_last_time_that_there_is_can_be_taken_back() {
+    let last = crate::sync::LARGEST_NUMBER.cast_signed();
+    for seed in 70..90_u8 {
+        let mut homes = homes(2, 0);
+        let own = homes[0].new_session("talk");
+        settle(&mut homes);
+        let of = Of {
+            machine: homes[0].identity().key.id().into(),
+            kind: "session".into(),
+            number: own,
+        };
+        let edit = |at, field| Body::Edited(Edited { of: of.clone(), at, field }).text();
+        let evil = [
+            Body::Machine("evil".to_owned()).text(),
+            edit(last, Field::Gone(Some(last))),
+            edit(last, Field::Name("evil".into())),
+        ];
+        let changes = signed(seed, &evil);
+        for home in &mut homes {
+            home.exchange(SyncRequest::of(None, changes.clone())).unwrap();
+            assert!(home.sessions().is_empty());
+        }
+        let [home, _] = &mut homes[..] else { unreachable!() };
+        home.engine.run_alone(|engine| engine.restore_session("evil")).unwrap();
+        home.engine.run_alone(|engine| engine.rename_session("evil", "mine")).unwrap();
+        settle(&mut homes);
+        for home in &mut homes {
+            assert_eq!(home.sessions()[0].1, "mine", "seed {seed}");
+        }
+        // The next edit is later by one, not by more.
+        for at in [last + 3, i64::MAX, -last - 1] {
+            let mut bodies = evil.to_vec();
+            bodies.push(edit(at, Field::Gone(None)));
+            let error = homes[1].exchange(SyncRequest::of(None, signed(seed, &bodies)));
+            assert!(error.unwrap_err().contains("a time that is not valid"));
+        }
+    }
+}
+
+/// Returns changes that the machine with this seed signs.
+fn signed(seed: u8, bodies: &[String]) -> Vec<SentChange> {
+    let key = MachineKey::of(&[seed; 32]).unwrap();
+    let mut before = [0; 32];
+    let sent = |(seq, body): (u64, &String)| {
+        before = sum(&before, None, &hash(body));
+        let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
+        SentChange { machine, seq, sign, body: Some(body.clone()), replaced: None }
+    };
+    (1..).zip(bodies).map(sent).collect()
 }
 
 #[test]
@@ -543,12 +646,8 @@ fn whatever_is_here_is_taken_elsewhere() {
 fn a_host_with_machines_without_end_brings_few_at_once() {
     let mut home = Home::new(1, 0);
     home.exchange(SyncRequest::of(None, Vec::new())).unwrap();
-    let named = |number: u8| {
-        let key = MachineKey::of(&[number; 32]).unwrap();
-        let body = Body::Machine(format!("evil{number}")).text();
-        let sign = hex(&key.sign(1, &sum(&[0; 32], &hash(&body))));
-        SentChange { machine: key.id().to_owned(), seq: 1, sign, body: Some(body), hash: None }
-    };
+    let named =
+        |number: u8| signed(number, &[Body::Machine(format!("evil{number}")).text()]).remove(0);
     let mut rounds = 0_u8;
     let theirs = |_| {
         rounds += 1;
@@ -585,7 +684,6 @@ fn a_hostile_edit_and_a_hostile_name_end_and_hide_nothing() {
     let mut homes = homes(2, 0);
     let own = homes[0].new_session("talk");
     settle(&mut homes);
-    let key = MachineKey::of(&[78; 32]).unwrap();
     let of =
         Of { machine: homes[0].identity().key.id().into(), kind: "session".into(), number: own };
     let session = |number, name: &str| {
@@ -602,14 +700,7 @@ fn a_hostile_edit_and_a_hostile_name_end_and_hide_nothing() {
         edit((1 << 40) - 1, Field::Gone(Some(1 << 40))),
         edit(1 << 40, Field::Gone(None)),
     ];
-    let mut before = [0; 32];
-    let signed = |(seq, body): (u64, Body)| {
-        let body = body.text();
-        before = sum(&before, &hash(&body));
-        let (machine, sign) = (key.id().to_owned(), hex(&key.sign(seq, &before)));
-        SentChange { machine, seq, sign, body: Some(body), hash: None }
-    };
-    let changes = (1..).zip(bodies).map(signed).collect();
+    let changes = signed(78, &bodies.map(|body| body.text()));
     homes[0].exchange(SyncRequest::of(None, changes)).unwrap();
     let found = homes[0].engine.run_alone(|engine| engine.find_session(Some("ses-1"))).unwrap();
     assert_eq!(found.id, own);

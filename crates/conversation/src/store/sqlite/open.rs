@@ -27,7 +27,7 @@ pub(super) const SCHEMA: &str = include_str!("../schema.sql");
 /// Number of the format that [`SCHEMA`] describes. A database of another format is refused, so
 /// each change of the schema needs another number. It is stored as `user_version`, which is 0 in a
 /// new database.
-pub(super) const FORMAT: i64 = 16;
+pub(super) const FORMAT: i64 = 17;
 /// Number of the format of a new database.
 const NEW: i64 = 0;
 /// First bytes of every SQLite database.

@@ -44,6 +44,12 @@ const CHANGED_MANAGERS: &str = "SELECT manager.id, manager.name, manager.version
           ELSE manager.version <> count OR manager.name <> known.name END
     ORDER BY manager.id";
 
+/// Query for the changes without a body that no known change replaces.
+const OPEN_CHANGES: &str = "SELECT change.machine, change.seq FROM change
+    JOIN (SELECT machine, about, max(seq) AS seq FROM change
+          WHERE about IS NOT NULL GROUP BY machine, about) AS newest USING (machine, seq)
+    WHERE change.body IS NULL AND change.sound";
+
 impl TableReading<'_> {
     /// Returns all machines.
     pub fn machines(&self) -> Result<Vec<MachineRow>, StoreError> {
@@ -72,6 +78,20 @@ impl TableReading<'_> {
             ChangeRow::list()
         );
         self.db.rows(&sql, params![machine, seq, limit(most)], ChangeRow::of)
+    }
+
+    /// Returns at most `most` changes, by machine and number, that have no body, and that no known
+    /// change replaces.
+    pub fn open_changes(&self, most: u64) -> Result<Vec<(String, u64)>, StoreError> {
+        let sql = format!("{OPEN_CHANGES} ORDER BY change.id LIMIT ?1");
+        self.db.rows(&sql, [limit(most)], |row| <(String, u64)>::try_from(row))
+    }
+
+    /// Returns whether a change is one of [`Self::open_changes`].
+    pub fn is_open(&self, machine: &str, seq: u64) -> Result<bool, StoreError> {
+        let sql =
+            format!("SELECT EXISTS ({OPEN_CHANGES} AND change.machine = ?1 AND change.seq = ?2)");
+        Ok(self.db.value(&sql, params![machine, seq])? == Some(true))
     }
 
     /// Returns what is known of a row.
@@ -149,6 +169,12 @@ impl Writing<'_> {
             self.db.change(sql, params![row.machine, row.about])?;
         }
         self.db.change(&ChangeRow::insertion("change", &[]), &*row.values()).map(drop)
+    }
+
+    /// Stores the body of a change that came without it.
+    pub fn complete_change(&self, machine: &str, seq: u64, body: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE change SET body = ?3 WHERE machine = ?1 AND seq = ?2";
+        self.db.change(sql, params![machine, seq, body]).map(drop)
     }
 
     /// Stores what is known of a row.

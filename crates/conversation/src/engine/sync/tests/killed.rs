@@ -203,10 +203,10 @@ fn talk_of(
         match replica.tell(&Order::Exchange(request), killed) {
             Some(Answer::Given(given)) => {
                 for sent in &given.changes {
-                    let hash = sent
-                        .hash
-                        .clone()
-                        .unwrap_or_else(|| hex(&hash(sent.body.as_deref().unwrap_or_default())));
+                    let hash = match &sent.replaced {
+                        Some(replaced) => replaced.hash.clone(),
+                        None => hex(&hash(sent.body.as_deref().unwrap_or_default())),
+                    };
                     let key = (sent.machine.clone(), sent.seq);
                     let before = seen.insert(key.clone(), hash.clone().into_bytes());
                     let is_same = before.is_none_or(|before| before == hash.into_bytes());
