@@ -278,11 +278,13 @@ conversation, and both can have messages with the same ID."
 (defun contexture-conversation--text-changed (beg end _length)
   "Save the draft soon if END, the end of a change from BEG, is at the prompt.
 In that case, also count again what would be sent, and show its hidden
-characters: what is yanked, remembered or asked again may have some."
+characters: what is yanked, remembered or asked again may have some.  Hide the
+middle of very long lines."
   (when (>= end contexture-conversation--input)
     (save-match-data
       (contexture--show-hidden (max contexture-conversation--input (1- beg))
-                               (min (point-max) (1+ end))))
+                               (min (point-max) (1+ end)))
+      (contexture--hide-middles contexture-conversation--input))
     (contexture-count--changed (plist-get contexture-conversation--session :id) t))
   (when (and (>= end contexture-conversation--input)
              (null contexture-conversation--idle-timer))

@@ -566,6 +566,32 @@ leave the text as it is; very long lines are then shown from left to right."
             (insert (apply #'propertize "\n" (text-properties-at (1- (point)))))))
         (forward-line)))))
 
+(defun contexture--hide-middles (beg)
+  "Display a note in place of the middle of each long line from BEG to the end.
+The text, which is to be sent, stays as it is.  Emacs takes long to display
+such a line, and longer if it has text from right to left."
+  (remove-overlays beg (point-max) 'contexture-middle t)
+  (save-excursion
+    (goto-char beg)
+    (while (not (eobp))
+      (let* ((from (point))
+             (end (line-end-position))
+             (shown (if (and (> (- end from) (* 4 contexture--longest-turned-line))
+                             (re-search-forward contexture--right-to-left end t))
+                        contexture--longest-turned-line
+                      (/ contexture--longest-shown-line 2)))
+             (hidden (- end from (* 2 shown))))
+        (when (> hidden (* 2 shown))
+          (let ((overlay (make-overlay (+ from shown) (- end shown) nil t)))
+            (overlay-put overlay 'contexture-middle t)
+            (overlay-put overlay 'evaporate t)
+            (overlay-put overlay 'display
+                         (propertize (format "[… %s more characters of this line are sent …]"
+                                             (contexture--number hidden))
+                                     'face 'shadow))))
+        (goto-char end)
+        (forward-line)))))
+
 (defconst contexture--longest-asked-line 10000
   "Maximum number of characters of a line of a question.
 Emacs takes long to display longer ones.")

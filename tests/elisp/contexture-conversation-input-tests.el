@@ -43,6 +43,36 @@
 
 ;;;; Text
 
+;; Emacs takes seconds to display such lines at each key, and minutes if they are
+;; written from right to left.
+(ert-deftest contexture-conversation-displays-a-part-of-long-lines-at-the-prompt ()
+  (contexture-conversation-test-with '(("A"))
+    (cl-flet ((shown ()
+                (let ((shown 0) (position (marker-position contexture-conversation--input)))
+                  (while (< position (point-max))
+                    (let ((next (next-single-char-property-change position 'display)))
+                      (unless (get-char-property position 'display)
+                        (cl-incf shown (- next position)))
+                      (setq position next)))
+                  shown)))
+      (let ((hebrew (apply #'concat (make-list 10000 "\u05d0\u05d1\u05d2 "))))
+        (dolist (text (list (make-string 1000000 ?a) hebrew (concat "a\n" hebrew "\nb")))
+          (contexture-conversation--set-text text)
+          (should (< 400 (shown) 5000))
+          (should (equal text (contexture-conversation--text)))
+          (goto-char (point-max))
+          (insert "x")
+          (should (< 400 (shown) 5000)))
+        (contexture-conversation--set-text (concat hebrew "end"))
+        (contexture-conversation-send)
+        (contexture-conversation-test-wait)
+        (should (equal (plist-get (car (last (llm-ert-calls 'chat))) :content)
+                       (concat hebrew "end"))))
+      (dolist (text (list (make-string 4000 ?a) (make-string 900 ?\u05d0)
+                          (apply #'concat (make-list 900 "a b\n"))))
+        (contexture-conversation--set-text text)
+        (should (= (length text) (shown)))))))
+
 (ert-deftest contexture-conversation-takes-lines-and-sends-them-as-one ()
   (contexture-conversation-test-with '(("A"))
     (contexture-conversation-test-type "one")
