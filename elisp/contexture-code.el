@@ -267,13 +267,21 @@ In a very large buffer, the last ones are missing."
              when name collect (cons name (copy-marker (point)))
              do (forward-line))))
 
+(defconst contexture-defun--typed-call
+  (concat "\\`[ \t*&]+" contexture-defun--name "[ \t]*(")
+  "Regexp for the rest of a function's head whose value has the type before it.")
+
 (defun contexture-defun--keyword-found ()
   "Return (NAME . KIND) for the match of `contexture-defun--keyword-head'.
 Return nil if the line defines nothing, such as \"struct point;\"."
   (let* ((keyword (match-string 1))
          (name (match-string-no-properties 2))
          (kind (cdr (assoc keyword contexture-defun--keyword-kinds)))
-         (line (buffer-substring-no-properties (point) (line-end-position))))
+         (line (buffer-substring-no-properties (point) (line-end-position)))
+         ;; A modifier, or what is between "<" and ">", may have any sign.
+         (rest (replace-regexp-in-string
+                "\\`<[^>\n]*>" ""
+                (buffer-substring-no-properties (match-end 2) (line-end-position)))))
     (cond ((and (eq kind :impl) (string-match "[ \t]for[ \t]+\\([^ {\n]+\\)" line))
            (cons (match-string 1 line) kind))
           ((and (eq kind :type)
@@ -281,13 +289,15 @@ Return nil if the line defines nothing, such as \"struct point;\"."
            (cons name (intern (concat ":" (match-string 1 line)))))
           ((and (equal keyword "func") (string-match "\\`[ \t]*func[ \t]*(" line))
            (cons name :method))
-          ;; "struct point p = …" and "struct point;" define no type.
-          ((and (memq kind '(:struct :enum :class :module))
-                (string-match-p "\\`[^{]*[;=]" line))
-           nil)
-          ((and (memq kind '(:struct :enum)) (string-match-p "(" line)) ; a function
+          ;; The function "struct point f(…)".
+          ((and (memq kind '(:struct :enum))
+                (string-match-p contexture-defun--typed-call rest))
            (and (looking-at contexture-defun--call-head)
                 (contexture-defun--call-found)))
+          ;; "struct point p = …" and "struct point;" define no type; "struct Pair(u8, u8);" does.
+          ((and (memq kind '(:struct :enum :class :module))
+                (string-match-p "\\`[^({]*[;=]" rest))
+           nil)
           (t (cons name kind)))))
 
 (defun contexture-defun--call-found ()

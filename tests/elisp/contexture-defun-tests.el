@@ -246,6 +246,28 @@ Each of ROWS is a text, a name and a kind; see the commentary."
                                                :start-line :end-line)
                      '(:defun "A.f" :method 2 5))))))
 
+(ert-deftest contexture-defun-names-types-whatever-stands-before-and-after ()
+  (pcase-dolist (`(,line . ,head)
+                 '(("pub(crate) struct Failure {" "Failure" . :struct)
+                   ("pub(in crate::rpc) enum Failure {" "Failure" . :enum)
+                   ("pub(crate) struct Holder<F: Fn(u8)> {" "Holder" . :struct)
+                   ("struct Holder<F> where F: Fn(u8) {" "Holder" . :struct)
+                   ("pub(crate) struct Pair(u8, u8);" "Pair" . :struct)
+                   ("pub struct Meters<T = f64>(T);" "Meters" . :struct)
+                   ("struct Bytes<const N: usize = 3> {" "Bytes" . :struct)
+                   ("export class Box<T = any> {" "Box" . :class)
+                   ("class Shape(Base, metaclass=Meta):" "Shape" . :class)
+                   ("struct point f(int a) {" "f" . :function)
+                   ("static struct point *f(int a) {" "f" . :function)
+                   ("struct point p(3);")
+                   ("struct point p = f(3);")
+                   ("struct point;")
+                   ("pub mod tests;")))
+    (with-temp-buffer
+      (insert line "\n{\n")
+      (goto-char (point-min))
+      (should (equal (cons line (contexture-defun--head-here)) (cons line head))))))
+
 ;; Emacs cannot be interrupted while it matches: these took minutes.
 (ert-deftest contexture-defun-long-lines-take-no-time ()
   (dolist (begin '("" "x = " "def " "template <" "(def "))
