@@ -326,6 +326,46 @@ fn files_that_others_name_are_opened_in_one_place() {
     assert!(all.iter().filter(|it| is_named(it)).all(opens), "{names:?}");
 }
 
+impl Source {
+    /// Returns the functions that call themselves, outside of tests.
+    fn recursive(&self) -> Vec<&str> {
+        let code = self.text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let body = |(at, found): (usize, &str)| {
+            let line = code[..at].rfind('\n').map_or(0, |end| end + 1);
+            let indent = code[line..].len() - code[line..].trim_start().len();
+            let name = code[at + found.len()..].split(|c: char| !c.is_alphanumeric() && c != '_');
+            let end = format!("\n{}}}", &code[line..line + indent]);
+            let (head, inner) = code[at..].split_once('{')?;
+            Some((name.into_iter().next()?, head.contains("self"), inner.split(&end).next()?))
+        };
+        let calls = |(name, is_method, inner): &(&str, bool, &str)| {
+            let part_of_a_name = |c: char| c.is_alphanumeric() || "_.:".contains(c);
+            inner.match_indices(&format!("{name}(")).any(|(at, _)| match &inner[..at] {
+                before if *is_method => before.ends_with("self."),
+                before => before.ends_with("Self::") || !before.ends_with(part_of_a_name),
+            })
+        };
+        let all = code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with('"'));
+        all.filter_map(body).filter(calls).map(|(name, ..)| name).collect()
+    }
+}
+
+/// A text that others wrote may have any depth, and the stack is small: whoever reads it may not call
+/// itself for each level. The crate of values counts its levels.
+#[test]
+fn readers_of_what_others_wrote_do_not_call_themselves() {
+    let reads = |source: &&Source| {
+        let is_reader = source.name.contains("/recorded/") || source.place().0 == "map";
+        is_reader && !source.name.contains("/tests")
+    };
+    let all = sources();
+    for source in all.iter().filter(reads) {
+        assert!(source.recursive().is_empty(), "{}: {:?}", source.name, source.recursive());
+    }
+    let known = all.iter().find(|it| it.name.ends_with("files/listing.rs")).unwrap();
+    assert_eq!(known.recursive(), ["print_below"], "the rule finds those that do");
+}
+
 #[test]
 fn modules_name_only_what_they_may() {
     let mut wrong = Vec::new();

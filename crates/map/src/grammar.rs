@@ -243,30 +243,31 @@ impl<'a> GrammarWalk<'a> {
 }
 
 /// Returns true if a node stands at the top of its file.
-fn is_top(node: Node<'_>) -> bool {
-    let Some(parent) = node.parent() else { return true };
-    matches!(
-        parent.kind(),
-        "export_statement"
-            | "expression_statement"
-            | "const_declaration"
-            | "var_declaration"
-            | "var_spec_list"
-    ) && is_top(parent)
-        || parent.parent().is_none()
+fn is_top(mut node: Node<'_>) -> bool {
+    while let Some(parent) = node.parent() {
+        let holds_top = matches!(
+            parent.kind(),
+            "export_statement"
+                | "expression_statement"
+                | "const_declaration"
+                | "var_declaration"
+                | "var_spec_list"
+        );
+        if parent.parent().is_none() || !holds_top {
+            return parent.parent().is_none();
+        }
+        node = parent;
+    }
+    true
 }
 
 /// Returns the function that a value is, or is made of: `memo(() => …)`.
-fn function_in(value: Node<'_>) -> Option<Node<'_>> {
-    match value.kind() {
-        "arrow_function" | "function_expression" | "generator_function" | "class" => Some(value),
-        "call_expression" => {
-            let arguments = value.child_by_field_name("arguments")?;
-            let first = arguments.named_child(0)?;
-            function_in(first)
-        }
-        _ => None,
+fn function_in(mut value: Node<'_>) -> Option<Node<'_>> {
+    while value.kind() == "call_expression" {
+        value = value.child_by_field_name("arguments")?.named_child(0)?;
     }
+    let kinds = ["arrow_function", "function_expression", "generator_function", "class"];
+    kinds.contains(&value.kind()).then_some(value)
 }
 
 /// Follows the declarators of C to the name.

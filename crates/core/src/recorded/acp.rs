@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::acp_blocks::{AcpBlock, AcpToolContent, prompt_text, result_text};
-use super::gathered::Gathered;
+use super::gathered::{Gathered, MOST_WAITING};
 use super::report::NO_PART;
 use super::{LARGEST_MESSAGE, RecordedUsage};
 
@@ -198,7 +198,12 @@ impl AcpTurn {
         into: &mut Gathered,
     ) -> serde_json::Result<()> {
         let id = update.tool_call_id.unwrap_or_default();
-        let at = self.calls.iter().position(|call| call.id == id).unwrap_or_else(|| {
+        let known = self.calls.iter().position(|call| call.id == id);
+        if known.is_none() && self.calls.len() >= MOST_WAITING {
+            into.leave_out("tool call", "too many calls wait for their results");
+            return Ok(());
+        }
+        let at = known.unwrap_or_else(|| {
             let is_added = into.mark.open.iter().any(|(open, _)| *open == id);
             self.calls.push(Begun { id, is_added, ..Begun::default() });
             self.calls.len() - 1

@@ -59,6 +59,8 @@ struct AiderChat<'a> {
     is_spaced: bool,
     /// True if aider told the size of each answer, so that nothing is typed directly after one.
     has_sizes: bool,
+    /// For each line, whether the last line with text before it is not the model's.
+    follows_own: Vec<bool>,
 }
 
 impl<'a> AiderChat<'a> {
@@ -78,7 +80,15 @@ impl<'a> AiderChat<'a> {
         let is_spaced =
             !typed_is_kept && !pairs.any(|(line, next)| is_typed(line) && is_typed(next));
         let has_sizes = lines.iter().any(|line| line.starts_with(SIZE));
-        Self { lines, typed_is_kept, told_is_kept: is_kept(TOLD), is_spaced, has_sizes }
+        let follows_own = follows_own(lines);
+        Self {
+            lines,
+            typed_is_kept,
+            told_is_kept: is_kept(TOLD),
+            is_spaced,
+            has_sizes,
+            follows_own,
+        }
     }
 
     /// Returns the text of a line that aider told or wrote for the user; `None` for other lines.
@@ -89,20 +99,9 @@ impl<'a> AiderChat<'a> {
         let is_kept = if mark == TYPED { self.typed_is_kept } else { self.told_is_kept };
         let is_own = match is_kept {
             true => line.ends_with(END),
-            false => mark != TYPED || !self.has_sizes || self.follows_own(at),
+            false => mark != TYPED || !self.has_sizes || self.follows_own[at],
         };
         is_own.then(|| rest.trim_end().to_owned())
-    }
-
-    /// Returns whether the last line with text before this one is not the model's.
-    fn follows_own(&self, at: usize) -> bool {
-        let before = self.lines[..at].iter().rposition(|line| !line.trim().is_empty());
-        before.is_none_or(|at| {
-            let line = &self.lines[at];
-            line.starts_with(HEADING)
-                || line.starts_with(TOLD)
-                || line.starts_with(TYPED) && self.follows_own(at)
-        })
     }
 
     /// Returns the lines that the user typed together, beginning with line `at`, and the line after
@@ -137,6 +136,20 @@ impl<'a> AiderChat<'a> {
             None => at,
         }
     }
+}
+
+/// Returns for each line whether the last line with text before it is not the model's.
+fn follows_own(lines: &[String]) -> Vec<bool> {
+    let mut is_own = true;
+    let follows = |line: &String| {
+        let before = is_own;
+        if !line.trim().is_empty() {
+            let is_told = line.starts_with(HEADING) || line.starts_with(TOLD);
+            is_own = is_told || line.starts_with(TYPED) && is_own;
+        }
+        before
+    };
+    lines.iter().map(follows).collect()
 }
 
 /// Adds what the lines say to `into`.

@@ -9,7 +9,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::gathered::Gathered;
+use super::gathered::{Gathered, MOST_WAITING};
 use super::json::{self, ContentBlock, content, join};
 use super::parts::result_text;
 use super::records::{JsonRecord, each, parsed};
@@ -45,6 +45,8 @@ struct ClineModel {
     model_id: Option<String>,
 }
 
+/// Maximum number of tags in a call that are not closed.
+const MOST_UNCLOSED: usize = 100;
 /// Names of the tools whose calls stand as tags in the text.
 const TOOLS: &[&str] = &[
     "access_mcp_resource",
@@ -277,7 +279,9 @@ fn agent(
     for block in blocks {
         match (&*block.kind, &block.id, &block.name, block.as_text()) {
             ("tool_use", Some(id), Some(name), _) => {
-                open.push((id.clone(), name.clone()));
+                if open.len() < MOST_WAITING {
+                    open.push((id.clone(), name.clone()));
+                }
                 calls.push(into.call(id, name, json::arguments(block.input)));
             }
             ("thinking" | "redacted_thinking" | "reasoning", ..) => {
@@ -290,12 +294,14 @@ fn agent(
         }
     }
     let text = std::mem::take(&mut said);
-    let mut rest = &*text;
-    while let Some((before, name, inner, after)) = first_call(rest) {
+    let (mut rest, mut unclosed) = (&*text, Vec::new());
+    while let Some((before, name, inner, after)) = first_call(rest, &mut unclosed) {
         join(&mut said, before.trim());
         let id = format!("line-{}-{}", into.mark.calls.len() + 1, name);
         calls.push(into.call(&id, name, arguments(inner)));
-        open.push((id, name.to_owned()));
+        if open.len() < MOST_WAITING {
+            open.push((id, name.to_owned()));
+        }
         rest = after;
     }
     join(&mut said, rest.trim_end());
@@ -304,25 +310,39 @@ fn agent(
 }
 
 /// Finds the first call in tags. Returns the text before it, its name, the text in it and the text
-/// after it. A tag that is not closed, or is within a line, counts as text.
-fn first_call(text: &str) -> Option<(&str, &'static str, &str, &str)> {
-    let found = TOOLS.iter().filter_map(|name| {
-        let opening = format!("<{name}>");
-        let at = text.match_indices(&opening).map(|(at, _)| at).find(|at| {
-            let before = text[..*at].trim_end_matches([' ', '\t']);
-            before.is_empty() || before.ends_with('\n')
-        })?;
+/// after it. A tag that is not closed, or is within a line, counts as text. `unclosed` has the tools of
+/// which no closing tag is left.
+fn first_call<'a>(
+    text: &'a str,
+    unclosed: &mut Vec<&'static str>,
+) -> Option<(&'a str, &'static str, &'a str, &'a str)> {
+    for (at, _) in text.match_indices('<') {
+        let before = text[..at].trim_end_matches([' ', '\t']);
+        let (name, inner) = text[at + 1..].split_at(name_length(&text[at + 1..]));
+        let known = TOOLS.iter().find(|tool| **tool == name && !unclosed.contains(tool));
+        let (Some(tool), Some(inner)) = (known, inner.strip_prefix('>')) else { continue };
+        if !(before.is_empty() || before.ends_with('\n')) {
+            continue;
+        }
         // Arguments may quote the tag itself.
-        let inner = &text[at + opening.len()..];
-        let (inner, after) = inner.split_once(&format!("</{name}>"))?;
-        Some((&text[..at], *name, inner, after))
-    });
-    found.min_by_key(|(before, ..)| before.len())
+        match inner.split_once(&format!("</{tool}>")) {
+            Some((inner, after)) => return Some((&text[..at], tool, inner, after)),
+            None => unclosed.push(tool),
+        }
+    }
+    None
+}
+
+/// Returns the length of the name with which a text begins, as far as a tool's can be.
+fn name_length(text: &str) -> usize {
+    let longest = TOOLS.iter().map(|tool| tool.len()).max().unwrap_or_default() + 1;
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    text.bytes().take(longest).take_while(is_part).count()
 }
 
 /// Returns the arguments of a call in tags as JSON.
 fn arguments(mut inner: &str) -> String {
-    let mut members = serde_json::Map::new();
+    let (mut members, mut unclosed) = (serde_json::Map::new(), 0);
     while let Some((_, rest)) = inner.split_once('<') {
         let Some((name, rest)) = rest.split_once('>') else { break };
         let is_name = !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_');
@@ -339,7 +359,12 @@ fn arguments(mut inner: &str) -> String {
                 members.insert(name.to_owned(), value.into());
                 after
             }
-            _ => rest,
+            // For each of these, the whole rest was looked at.
+            (true, None) if unclosed == MOST_UNCLOSED => break,
+            (is_name, _) => {
+                unclosed += usize::from(is_name);
+                rest
+            }
         };
     }
     serde_json::Value::Object(members).to_string()

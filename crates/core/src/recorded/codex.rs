@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::RecordedUsage;
 use super::gathered::Gathered;
-use super::json::{ContentBlock, content, join};
+use super::json::{ContentBlock, DEEPEST, content, join, too_deep};
 use super::records::{JsonRecord, parsed};
 use super::report::{NO_PART, REASONING, UNEXPECTED, UNKNOWN, WENT_BACK};
 use super::rewound::line_id;
@@ -277,18 +277,20 @@ fn call(item: &CodexItem<'_>, time: Option<i64>, into: &mut Gathered) -> serde_j
     Ok(())
 }
 
-fn output_text(raw: &RawValue) -> serde_json::Result<String> {
-    if raw.get().starts_with('{') {
+fn output_text(mut raw: &RawValue) -> serde_json::Result<String> {
+    let mut depth = 0;
+    while raw.get().starts_with('{') {
         let output: Output<'_> = serde_json::from_str(raw.get())?;
-        return match (output.output, output.content) {
-            (Some(text), _) => Ok(text),
-            (None, Some(content)) => output_text(content),
+        match (output.output, output.content) {
+            (Some(text), _) => return Ok(text),
+            (None, Some(_)) if depth == DEEPEST => return Err(too_deep()),
+            (None, Some(content)) => (raw, depth) = (content, depth + 1),
             (None, None) => {
                 let (_, blocks) = content(Some(raw))?;
                 let text = blocks.first().and_then(ContentBlock::as_text).map(Cow::into_owned);
-                Ok(text.unwrap_or_else(|| raw.get().to_owned()))
+                return Ok(text.unwrap_or_else(|| raw.get().to_owned()));
             }
-        };
+        }
     }
     let (mut text, blocks) = content(Some(raw))?;
     if text.starts_with('{')

@@ -1,6 +1,6 @@
 //! The messages gathered from records. Knows of the records' format only whether records have ids.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::hash::hash;
 use super::json::{compact, join};
@@ -13,6 +13,9 @@ use crate::session::message::{Role, ToolCall};
 
 /// Maximum length in bytes of the id of a call, and of the name of a tool.
 const LONGEST_ID: usize = 1024;
+/// Maximum number of calls that wait for their results, and of results that wait for their calls. Each
+/// record may look at all of them.
+pub(super) const MOST_WAITING: usize = 256;
 /// Text in place of a result that the recording does not have.
 const NO_RESULT: &str = "[no result was recorded]";
 
@@ -193,6 +196,12 @@ impl Gathered {
                 self.push(RecordedMessage { tool_calls: calls, ..new });
             }
         }
+        if self.mark.open.len() > MOST_WAITING {
+            let oldest = self.mark.open.len() - MOST_WAITING;
+            let oldest = self.mark.open.iter().take(oldest).map(|(_, told)| told.clone());
+            let oldest: HashSet<String> = oldest.collect();
+            self.end_calls_that(|told| oldest.contains(told), time);
+        }
         // A result may come before its call.
         let line = self.line;
         for (id, own, result) in std::mem::take(&mut self.early) {
@@ -210,8 +219,12 @@ impl Gathered {
             true => id.to_owned(),
             false => format!("line-{}", self.line),
         };
+        let (own, mut number) = (format!("{told}-{}", self.line), 0);
         while !self.mark.calls.insert(hash(&[&told])) {
-            told = format!("{told}-{}", self.line);
+            let again = if number == 0 { String::new() } else { format!("-{number}") };
+            told = format!("{own}{again}");
+            // Many calls may have the same id, and names that were made for others.
+            number = 2 * number.max(self.mark.calls.len());
         }
         self.mark.open.push((id.to_owned(), told.clone()));
         let name = name[..name.floor_char_boundary(LONGEST_ID)].to_owned();
@@ -239,6 +252,9 @@ impl Gathered {
                 return self.leave_out("tool result", "its call has a result already");
             }
             None => {
+                if self.early.len() >= MOST_WAITING {
+                    self.tell_early();
+                }
                 let result = message(Role::Tool, content, time);
                 return self.early.push((id.to_owned(), self.line, result));
             }

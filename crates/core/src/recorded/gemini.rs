@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::gathered::Gathered;
+use super::gathered::{Gathered, MOST_WAITING};
 use super::json::arguments;
 use super::parts::{PartsContent, result_text};
 use super::records::{JsonRecord, each, parsed};
@@ -67,7 +67,10 @@ pub(super) fn read(records: &[JsonRecord<'_>], into: &mut Gathered) {
     let mut kept: Vec<GeminiRecord<'_>> = Vec::new();
     for (line, entry) in parsed::<GeminiRecord<'_>>(records, into) {
         into.line = line;
-        apply(entry, line, &mut kept, into);
+        let mut next = Some(entry);
+        while let Some(entry) = next.take() {
+            next = apply(entry, line, &mut kept, into).map(|set| *set);
+        }
     }
     for message in kept {
         into.line = message.line;
@@ -82,11 +85,11 @@ fn apply<'a>(
     line: u64,
     kept: &mut Vec<GeminiRecord<'a>>,
     into: &mut Gathered,
-) {
+) -> Option<Box<GeminiRecord<'a>>> {
     if let Some(id) = entry.rewind_to {
-        let from = kept.iter().position(|message| message.id.as_ref() == Some(&id)).unwrap_or(0);
+        let from = kept.iter().rposition(|message| message.id.as_ref() == Some(&id)).unwrap_or(0);
         kept.drain(from..).for_each(|_| into.leave_out("message", WENT_BACK));
-        return;
+        return None;
     }
     let about = &mut into.mark.about;
     Gathered::note_once(&mut about.id, entry.session_id.as_deref());
@@ -101,16 +104,19 @@ fn apply<'a>(
         let messages: Vec<GeminiRecord<'_>> = each(&messages, "message", into);
         *kept = messages.into_iter().map(|message| GeminiRecord { line, ..message }).collect();
     }
-    if let Some(set) = entry.set.take() {
-        return apply(*set, line, kept, into);
+    if entry.set.is_some() {
+        return entry.set.take();
     }
     if entry.message_kind.is_some() && entry.content.is_some() {
         entry.line = line;
-        match kept.iter_mut().find(|other| entry.id.is_some() && other.id == entry.id) {
+        // What is written again was written before not long ago.
+        let mut last = kept.iter_mut().rev().take(MOST_WAITING);
+        match last.find(|other| entry.id.is_some() && other.id == entry.id) {
             Some(earlier) => *earlier = entry,
             None => kept.push(entry),
         }
     }
+    None
 }
 
 fn tell(message: GeminiRecord<'_>, into: &mut Gathered) -> serde_json::Result<()> {

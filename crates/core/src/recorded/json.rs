@@ -6,6 +6,14 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// Maximum depth of contents in contents that are read one in the other.
+pub(super) const DEEPEST: usize = 8;
+
+/// Returns the error of a content that is nested too deeply.
+pub(super) fn too_deep() -> serde_json::Error {
+    serde::de::Error::custom("nested too deeply")
+}
+
 /// A block of content. Which members a block has depends on its kind.
 #[derive(Deserialize)]
 pub(super) struct ContentBlock<'a> {

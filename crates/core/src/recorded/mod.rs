@@ -55,6 +55,10 @@ pub const LONGEST_LINE: usize = 32 << 20;
 /// Maximum size of a message's text in bytes. The rest of a longer text is cut off, and the report
 /// says so.
 pub const LARGEST_MESSAGE: usize = 4 << 20;
+/// Number of lines of a text that may be looked at before they are read: besides, and for each line.
+/// Without it, a text of parts that are never closed would be read as often as it has lines.
+const MOST_AHEAD: usize = 1_000_000;
+const AHEAD_PER_LINE: usize = 100;
 /// Number of lines after which reading fails if the format is still unknown.
 pub const MOST_UNKNOWN_LINES: u64 = 1000;
 /// Maximum length, in characters, of a title, of a first question, and of a kind in the report;

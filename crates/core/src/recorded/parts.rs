@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use super::gathered::Gathered;
-use super::json::{arguments, join};
+use super::json::{DEEPEST, arguments, join, too_deep};
 use super::report::{REASONING, UNKNOWN};
 use crate::session::message::ToolCall;
 
@@ -84,23 +84,25 @@ impl PartsContent {
     }
 }
 
+/// Returns the parts of a content: a text, a part, or lists of these.
 fn parts(raw: Option<&RawValue>) -> serde_json::Result<Vec<ContentPart<'_>>> {
-    let Some(raw) = raw else { return Ok(Vec::new()) };
-    Ok(match raw.get().as_bytes().first() {
-        Some(b'"') => {
-            vec![ContentPart { text: serde_json::from_str(raw.get())?, ..ContentPart::default() }]
-        }
-        Some(b'{') => vec![serde_json::from_str(raw.get())?],
-        Some(b'[') => {
-            let each: Vec<&RawValue> = serde_json::from_str(raw.get())?;
-            let mut all = Vec::new();
-            for raw in each {
-                all.extend(parts(Some(raw))?);
+    let (mut all, mut next) = (Vec::new(), Vec::from_iter(raw.map(|raw| (0, raw))));
+    while let Some((depth, raw)) = next.pop() {
+        match raw.get().as_bytes().first() {
+            Some(b'"') => {
+                let text = serde_json::from_str(raw.get())?;
+                all.push(ContentPart { text, ..ContentPart::default() });
             }
-            all
+            Some(b'{') => all.push(serde_json::from_str(raw.get())?),
+            Some(b'[') if depth == DEEPEST => return Err(too_deep()),
+            Some(b'[') => {
+                let inner: Vec<&RawValue> = serde_json::from_str(raw.get())?;
+                next.extend(inner.into_iter().rev().map(|raw| (depth + 1, raw)));
+            }
+            _ => {}
         }
-        _ => Vec::new(),
-    })
+    }
+    Ok(all)
 }
 
 /// Returns the text of a result: the one text in it that is meant for the model, or else its JSON.

@@ -168,13 +168,12 @@ pub(super) fn asked(text: &str) -> Option<(Option<&str>, &str)> {
 
 /// Returns a text without what a program wrote before, between and after the user's words.
 pub(super) fn without_notices(text: &str) -> String {
-    let mut left: Vec<&str> = Vec::new();
+    let (mut left, mut is_before): (Vec<&str>, _) = (Vec::new(), true);
     let mut sender: Option<String> = None;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at].trim();
-        let is_before = left.iter().all(|line| line.trim().is_empty());
         if NOTICES.iter().any(|start| line.starts_with(start)) {
             break;
         }
@@ -193,6 +192,7 @@ pub(super) fn without_notices(text: &str) -> String {
             } else {
                 lines[at]
             });
+            is_before &= left.last().is_none_or(|line| line.trim().is_empty());
         } else {
             // A line of the program may go on, each time with the same word.
             while lines.get(at + 1).is_some_and(|line| line.starts_with("System: ")) {

@@ -110,9 +110,7 @@ pub(super) fn separated(text: &str) -> UserParts {
     }
     let mut said = with_command(text);
     for tag in TAGS {
-        while let Some((before, _, after)) = cut_tag(&said, tag) {
-            said = format!("{}{}", before.trim_end_matches(' '), after);
-        }
+        said = without_tag(&said, tag);
     }
     for (tag, mark) in TYPED {
         if let Some((_, input, _)) = cut_tag(&said, tag) {
@@ -175,25 +173,47 @@ fn with_command(text: &str) -> String {
     }
 }
 
+/// Returns a text without the elements with this tag, and the spaces before them.
+fn without_tag(text: &str, tag: &str) -> String {
+    let (mut left, mut rest, mut begins_line) = (String::new(), text, true);
+    while let Some((before, _, after)) = cut_tag_after(rest, tag, begins_line) {
+        begins_line = ends_line(before).unwrap_or(begins_line);
+        left.push_str(before.trim_end_matches(' '));
+        rest = after;
+    }
+    left + rest
+}
+
 /// Splits a text at the first element with this tag, if the element begins a line or is a reminder.
 /// Returns the text before, in and after the element.
 fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    cut_tag_after(text, tag, true)
+}
+
+/// Does the same for a text that begins a line if `begins_line` is true.
+fn cut_tag_after<'a>(
+    text: &'a str,
+    tag: &str,
+    begins_line: bool,
+) -> Option<(&'a str, &'a str, &'a str)> {
     let (opening, closing) = (format!("<{tag}"), format!("</{}>", tag.split(' ').next()?));
-    let mut from = 0;
-    loop {
-        let at = from + text.get(from..)?.find(&opening)?;
+    for (at, _) in text.match_indices(&opening) {
         let inner = &text[at + opening.len()..];
         let is_whole = inner.starts_with(['>', ' ', '\n']);
-        let begins_line = text[..at].trim_end_matches([' ', '\t']).is_empty()
-            || text[..at].trim_end_matches([' ', '\t']).ends_with(['\n', '>']);
-        match (is_whole && begins_line, inner.split_once('>')) {
-            (true, Some((_, inside))) => {
-                let (inside, after) = inside.split_once(&closing)?;
-                return Some((&text[..at], inside, after));
-            }
-            _ => from = at + opening.len(),
+        if is_whole && ends_line(&text[..at]).unwrap_or(begins_line) {
+            let (_, inside) = inner.split_once('>')?;
+            let (inside, after) = inside.split_once(&closing)?;
+            return Some((&text[..at], inside, after));
         }
     }
+    None
+}
+
+/// Returns whether what follows a text begins a line or follows another element; `None` if the text is
+/// blank.
+fn ends_line(text: &str) -> Option<bool> {
+    let text = text.trim_end_matches([' ', '\t']);
+    (!text.is_empty()).then(|| text.ends_with(['\n', '>']))
 }
 
 /// Returns whether a user's turn has only the notice by which an agent records that the user stopped

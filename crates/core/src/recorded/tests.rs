@@ -5,6 +5,7 @@ use std::io::Cursor;
 use super::*;
 
 mod formats;
+mod hostile;
 mod shapes;
 mod variants;
 

@@ -4,8 +4,11 @@
 //! Nothing is escaped, and only the first line of an argument is indented. A part ends at the next
 //! mark, or at a heading where the layout allows one.
 
-use super::super::gathered::{CalledAndAnswered, Gathered};
+use std::cell::Cell;
+
+use super::super::gathered::{CalledAndAnswered, Gathered, MOST_WAITING};
 use super::super::report::REASONING;
+use super::super::{AHEAD_PER_LINE, MOST_AHEAD};
 use super::user;
 
 /// Lines that begin a turn. Some versions call the agent `A`.
@@ -79,12 +82,15 @@ struct Transcript<'a> {
     lines: &'a [String],
     /// Heading of the agent's turns.
     agent: &'static str,
+    /// Number of lines that fences may still hide: what each opens may never be closed.
+    hidden: Cell<usize>,
 }
 
 /// Adds what a transcript as text says to `into`.
 pub(in super::super) fn read_text(lines: &[String], into: &mut Gathered) {
     let has_long = lines.iter().any(|line| line.trim_end() == AGENT[0]);
-    let transcript = Transcript { lines, agent: AGENT[usize::from(!has_long)] };
+    let hidden = Cell::new(MOST_AHEAD + AHEAD_PER_LINE * lines.len());
+    let transcript = Transcript { lines, agent: AGENT[usize::from(!has_long)], hidden };
     let (mut at, mut time) = (0, None);
     while at < lines.len() {
         into.line = at as u64 + 1;
@@ -123,6 +129,10 @@ impl Transcript<'_> {
                 return at;
             }
             is_code ^= line.trim_start().starts_with("```");
+            if is_code {
+                let left = self.hidden.get().checked_sub(1);
+                is_code = left.inspect(|left| self.hidden.set(*left)).is_some();
+            }
         }
         // A fence that nothing closes hides nothing.
         let hidden =
@@ -156,7 +166,8 @@ impl Transcript<'_> {
                 let is_it = |(call, _, result): &&mut CalledAndAnswered| {
                     result.is_none() && (name.is_empty() || call.name == name)
                 };
-                match calls.iter_mut().find(is_it) {
+                let waiting = calls.len().saturating_sub(MOST_WAITING);
+                match calls.iter_mut().skip(waiting).find(is_it) {
                     Some((_, _, slot)) => *slot = Some(result).filter(|it| !it.is_empty()),
                     None => into.leave_out("tool result", "its call is not in the recording"),
                 }

@@ -198,7 +198,7 @@ fn is_plausible(document: &SpecstoryDocument<'_>, at: usize, kind: FencedKind) -
 
 /// Returns whether the tag that ends a use follows a rule before the next use or turn.
 fn is_closed_later(document: &SpecstoryDocument<'_>, rule: usize) -> bool {
-    for at in rule + 1..document.lines.len() {
+    for at in document.ahead(rule + 1..document.lines.len()) {
         let line = document.lines[at];
         if closes_use(line, FencedKind::Tagged) {
             return true;
