@@ -16,6 +16,9 @@ use crate::language::Language;
 /// more is garbage to the grammar. Not a time, so that equal texts give equal facts.
 const STEPS_PER_BYTE: u64 = 2;
 const LEAST_STEPS: u64 = 20_000;
+/// Maximum number of here-documents in a text. For each line of one, the grammar of Bash looks at those that
+/// are open, and it cannot be stopped meanwhile.
+const MOST_HEREDOCS: usize = 1_000;
 /// Maximum depth of definitions that is told.
 const MAX_DEPTH: u8 = 8;
 
@@ -28,6 +31,9 @@ struct Actions {
 /// Reads a text. Returns `None` for a language without grammar, or if the parser gave up.
 pub(crate) fn read(language: Language, text: &str) -> Option<ParsedFacts<'_>> {
     let grammar = tables::of(language)?;
+    if language == Language::Bash && text.matches("<<").nth(MOST_HEREDOCS).is_some() {
+        return None;
+    }
     let actions = actions(grammar);
     let mut parser = Parser::new();
     parser.set_language(&grammar.language()).ok()?;

@@ -188,3 +188,13 @@ fn what_is_not_code_has_words_or_a_name() {
     );
     assert_eq!(facts("tool", "#!/usr/bin/env python3\ndef a(): pass\n").definitions[0].name, "a");
 }
+
+/// That this ends is what it checks: the grammar itself takes hours.
+#[test]
+fn here_documents_without_end_are_left_out() {
+    let script = |count: usize| "f() { :; }\n".to_owned() + &"cat <<A\nx\nA\n".repeat(count);
+    assert_eq!(facts("a.sh", &script(9)).definitions.len(), 1);
+    for open in ["<<A\n", "cat <<A <<B\n", "<<-A\n"] {
+        assert_eq!(facts("a.sh", &open.repeat(200_000)).state, FileState::Unparsed);
+    }
+}
