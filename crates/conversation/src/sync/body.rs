@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::LARGEST_BODY;
 use super::fit::{LARGEST_NUMBER, LONGEST_NAME, LONGEST_TEXT, cut, fit_name, fit_time};
+use super::{LARGEST_BODY, MOST_SAID};
+use crate::context::manager::MAX_CAPACITY;
 use crate::session::message::{Message, Phase, Role, Signals, ToolCall};
 
 /// Maximum size of a tool call's arguments, or of what a model's server wants back, in bytes.
@@ -201,7 +202,7 @@ impl Body {
             }
             Self::Said(it) => {
                 let fit = it.messages.iter().all(OneSaid::is_sound) && it.first > 0;
-                if !fit || it.messages.is_empty() {
+                if !fit || !(1..=MOST_SAID).contains(&(it.messages.len() as u64)) {
                     return Err("messages that are not valid");
                 }
                 (vec![it.session, it.first], vec![])
@@ -218,7 +219,7 @@ impl Body {
                 (vec![it.number, it.created.unsigned_abs()], [vec![&*it.kind], of].concat())
             }
             Self::Marks(it) => {
-                if !it.items.iter().all(SyncItem::is_sound) {
+                if it.items.len() > MAX_CAPACITY || !it.items.iter().all(SyncItem::is_sound) {
                     return Err("items that are not valid");
                 }
                 (vec![it.number, it.at.unsigned_abs()], vec![&it.name])

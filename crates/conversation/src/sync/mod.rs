@@ -28,6 +28,8 @@ pub const PROTOCOL: u64 = 1;
 pub const BATCH_BYTES: usize = 2 << 20;
 /// Maximum number of changes in one request and in one answer.
 pub const MOST_CHANGES: usize = 2_000;
+/// Maximum number of messages in a change.
+pub const MOST_SAID: u64 = 200;
 /// Maximum size of the body of a change, in bytes.
 pub const LARGEST_BODY: usize = 24 << 20;
 /// Maximum number of machines whose changes are kept.

@@ -9,13 +9,11 @@ use crate::store::metadata::print_value;
 use crate::store::session::{NewSession, SessionRow};
 use crate::store::sync::{ChangeRow, KnownRow, MachineRow};
 use crate::sync::{
-    BATCH_BYTES, Body, Edited, Field, Memory, Of, OneSaid, SyncItem, SyncMark, SyncProject,
-    SyncScope, SyncSession, fit_time, hash, sum,
+    BATCH_BYTES, Body, Edited, Field, MOST_SAID, Memory, Of, OneSaid, SyncItem, SyncMark,
+    SyncProject, SyncScope, SyncSession, fit_time, hash, sum,
 };
 use crate::value::Value;
 
-/// Maximum number of messages in a change.
-const MESSAGES: u64 = 200;
 /// Size of the messages in a change, in bytes, after which no further one is added.
 const BYTES: usize = 128 << 10;
 /// Size of the changes, in bytes, that one exchange notes. The next one goes on.
@@ -191,7 +189,7 @@ impl Exchange<'_> {
         let mut bytes = 0;
         while known.count < last && bytes <= AT_ONCE && known.machine == self.key.id() {
             let first = known.count + 1;
-            let most = last.min(known.count + MESSAGES);
+            let most = last.min(known.count + MOST_SAID);
             let mut messages: Vec<Message> = self.engine.store.read().messages(id, first, most)?;
             let mut size = 0;
             let fit = messages.iter().take_while(|message| {

@@ -100,9 +100,15 @@ impl Engine {
         asked: &SyncAsked,
     ) -> Result<GivenChanges, SyncRefusal> {
         self.finish_put_off()?;
-        // More than honest machines send would hold the engine for long.
-        if asked.changes.len() > MOST_CHANGES {
-            let why = format!("an exchange takes at most {MOST_CHANGES} changes at once");
+        // More than honest machines send would hold the engine for long. They add no change to as
+        // many bytes.
+        let size = |sent: &SentChange| sent.body.as_ref().map_or(0, String::len);
+        let before: usize = asked.changes.iter().rev().skip(1).map(size).sum();
+        if asked.changes.len() > MOST_CHANGES || before >= BATCH_BYTES {
+            let why = format!(
+                "an exchange takes at most {MOST_CHANGES} changes, or {BATCH_BYTES} bytes and one \
+                 change, at once"
+            );
             return Err(SyncRefusal::Wrong(why));
         }
         let most = 2 * MOST_MACHINES;

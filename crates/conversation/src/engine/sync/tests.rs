@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::*;
 use crate::context::change::ContextSettings;
 use crate::context::item::{Kind, Metadata};
+use crate::context::manager::MAX_CAPACITY;
 use crate::engine::{NewItem, NewMessage};
 use crate::session::message::{Role, ToolCall};
 use crate::store::memory::{MemoryFilter, MemoryScope};
 use crate::store::session::{NewSession, RecordedOrigin};
 use crate::store::sqlite::SqliteStore;
-use crate::sync::{Brought, Edited, Field, Of, SyncRequest, hash, sum, talk};
+use crate::sync::{Brought, Edited, Field, Of, SyncItem, SyncMark, SyncRequest, hash, sum, talk};
 use crate::tokens::Estimate;
 use crate::value::Value;
 
@@ -404,13 +405,36 @@ fn hostile_changes_are_refused_in_words_and_leave_nothing() {
     refused(with(1, &|it| (it.body, it.replaced) = (None, replaced(""))), "either a body");
     refused(with(1, &|it| it.replaced = replaced("marks 1")), "either a body");
     refused(vec![all[0].clone(); MOST_CHANGES + 1], "at most 2000 changes");
+    let large = SentChange { body: Some("x".repeat(BATCH_BYTES)), ..all[1].clone() };
+    refused(vec![all[0].clone(), large.clone(), all[2].clone()], "and one change, at once");
+    refused(vec![all[0].clone(), large], "newer version");
     // What a machine signs may be wrong, too.
     let key = MachineKey::of(&[77; 32]).unwrap();
     let signed = |bodies: &[String]| signed(77, bodies);
     let name = Body::Machine("evil\u{202e}\n".to_owned()).text();
     let of = Of { machine: all[0].machine.clone(), kind: "session".into(), number: 1 };
     let edit = |of| Body::Edited(Edited { of, at: 1, field: Field::Name("x".into()) }).text();
+    let said = r#"{"role":"user","at":1,"content":"x","tokens":1,"counted_by":"estimate"}"#;
+    let messages = |count: usize| {
+        let all = vec![said; count].join(",");
+        format!("{{\"said\":{{\"session\":7,\"first\":1,\"messages\":[{all}]}}}}")
+    };
+    let item = SyncItem {
+        kind: Kind::Text,
+        content: String::new(),
+        metadata: "nil".into(),
+        at: 1,
+        taken_ms: 1,
+        tokens: 0,
+        counted_by: "estimate".into(),
+        pinned: false,
+    };
+    let items = vec![item; MAX_CAPACITY + 1];
+    let marks = Body::Marks(SyncMark { number: 1, name: "m".into(), at: 1, items }).text();
     let bodies = [
+        (&*messages(200), "unknown session"),
+        (&*messages(201), "not valid"),
+        (&*marks, "not valid"),
         ("{", "newer version"),
         ("{\"new-kind\":1}", "newer version"),
         ("{\"machine\":\"b\"}", "second time"),
