@@ -94,6 +94,9 @@ After twice as many it is broken anywhere.")
 (defconst contexture-markdown--fence "[ \t]*\\(```+\\|~~~+\\)"
   "Regexp for the beginning of a line that begins a block of code.")
 
+(defconst contexture-markdown--widest-table 200
+  "Number of columns from which on a table that no window shows is not aligned.")
+
 (defconst contexture-markdown--row "[ \t]*|.*|[ \t]*$"
   "Regexp for a row of a table.")
 
@@ -561,8 +564,8 @@ row is the row of dashes."
                                (_ 0)))
                            (cadr rows) (cdadr rows)))
          (window (get-buffer-window nil t)))
-    (when (or (null window)
-              (< (apply #'+ (length columns) columns) (window-max-chars-per-line window)))
+    (when (< (apply #'+ (length columns) columns)
+             (if window (window-max-chars-per-line window) contexture-markdown--widest-table))
       (cl-loop for bars in texts
                for row in widths
                do (contexture-markdown--pad bars row columns sides))
@@ -570,6 +573,19 @@ row is the row of dashes."
                for width in columns
                while end
                do (put-text-property (1+ beg) end 'display (make-string width ?-))))))
+
+(defvar contexture-markdown--bars (make-hash-table :test #'equal)
+  "Hash table from numbers of blanks to bars between as many.
+All tables share them, to save memory.")
+
+(defun contexture-markdown--bar (after before position)
+  "Return a bar behind AFTER blanks and in front of BEFORE blanks.
+It is for POSITION: Emacs would display the same string once for two
+characters beside each other."
+  (let ((key (list after before (cl-evenp position))))
+    (or (gethash key contexture-markdown--bars)
+        (puthash key (concat (make-string after ?\s) "|" (make-string before ?\s))
+                 contexture-markdown--bars))))
 
 (defun contexture-markdown--pad (bars row columns sides)
   "Display the bars at BARS with the blanks that the cells between them lack.
@@ -581,7 +597,7 @@ from 0 to 1."
       (let* ((blanks (if row (- (car columns) (car row)) 0))
              (before (truncate (* blanks (or (car sides) 0)))))
         (put-text-property (car bars) (1+ (car bars)) 'display
-                           (concat (make-string after ?\s) "|" (make-string before ?\s)))
+                           (contexture-markdown--bar after before (car bars)))
         (setq after (- blanks before)
               bars (cdr bars) row (cdr row) columns (cdr columns) sides (cdr sides))))))
 

@@ -432,6 +432,25 @@
     (should-not contexture-conversation--drawing)
     (should (memq 'italic (contexture-conversation-markdown-tests--faces "a*")))))
 
+(ert-deftest contexture-conversation-markdown-blanks-of-tables-take-no-memory ()
+  (let ((displays (lambda (text)
+                    (contexture-conversation-markdown-tests--with text
+                      (cl-loop for position from (point-min) below (point-max)
+                               for display = (get-text-property position 'display)
+                               when (and display (string-search "|" display))
+                               collect display)))))
+    ;; A wide cell, while no window shows the table.
+    (should-not (funcall displays (concat "| " (make-string 1900 ?x) " |\n|---|\n"
+                                          (apply #'concat (make-list 500 "| a |\n")))))
+    (let ((strings (funcall displays (concat "| " (make-string 150 ?x) " |\n|---|\n"
+                                             (apply #'concat (make-list 500 "| a |\n"))))))
+      (should (> (length strings) 1000))
+      (should (< (length (cl-remove-duplicates strings :test #'eq)) 10)))
+    ;; Two bars beside each other are two.
+    (let ((strings (funcall displays "| aa || b |\n|---|---|---|\n| a || b |\n")))
+      (cl-loop for (one other) on strings
+               while other do (should-not (eq one other))))))
+
 (ert-deftest contexture-conversation-markdown-aligns-no-huge-table ()
   (dolist (rows '(100 2000))
     (contexture-conversation-markdown-tests--with
