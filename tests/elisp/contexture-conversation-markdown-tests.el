@@ -446,10 +446,16 @@
                                              (apply #'concat (make-list 500 "| a |\n"))))))
       (should (> (length strings) 1000))
       (should (< (length (cl-remove-duplicates strings :test #'eq)) 10)))
-    ;; Two bars beside each other are two.
-    (let ((strings (funcall displays "| aa || b |\n|---|---|---|\n| a || b |\n")))
-      (cl-loop for (one other) on strings
-               while other do (should-not (eq one other))))))
+    ;; Two bars beside each other are two, also if they have as many blanks.
+    (contexture-conversation-markdown-tests--with "| aa || b |\n|---|---|---|\n| aaa || b |\n"
+      (goto-char (point-min))
+      (let ((count 0))
+        (while (search-forward "||" nil t)
+          (cl-incf count)
+          (should-not (eq (get-text-property (- (point) 2) 'display)
+                          (get-text-property (1- (point)) 'display))))
+        (should (= count 2))))
+    (should-not (eq (contexture-markdown--bar 1 0 7) (contexture-markdown--bar 1 0 8)))))
 
 (ert-deftest contexture-conversation-markdown-aligns-no-huge-table ()
   (dolist (rows '(100 2000))
