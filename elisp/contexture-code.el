@@ -554,8 +554,22 @@ It is a list of its beginning, end, name and kind."
       (save-excursion
         (goto-char (car bounds))
         (skip-chars-forward " \t\n" (cdr bounds))
-        (unless (= (point) (cdr bounds))
+        (unless (or (= (point) (cdr bounds))
+                    (and (derived-mode-p 'rust-mode)
+                         (contexture-defun--statement-p (cdr bounds))))
           (list (point) (cdr bounds)))))))
+
+(defun contexture-defun--statement-p (end)
+  "Return non-nil if a statement ends between point and END, before any block.
+Rust's mode takes the end of the next block for that of \"mod a;\"."
+  (save-excursion
+    (let (found)
+      (while (and (null found) (re-search-forward "[[({;]" end t))
+        (unless (nth 8 (save-excursion (syntax-ppss (match-beginning 0))))
+          (if (memq (char-before) '(?\( ?\[))
+              (ignore-errors (backward-char) (forward-sexp))
+            (setq found (char-before)))))
+      (and (eq found ?\;) (< (point) (1- end))))))
 
 (defun contexture-defun--by-motion ()
   "Return the bounds of the definition around point, found by motion, or nil.

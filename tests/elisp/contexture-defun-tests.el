@@ -118,7 +118,14 @@ Each of ROWS is a text, a name and a kind; see the commentary."
    "Point.len" :method)
   ("impl Point {\n«    fn len(\n        &self,\n    ) -> i32 {\n        let f = |a: i32| {\n            a + 1¦\n        };\n        f(1)\n    }\n»\n    fn b() {}\n}\n"
    "Point.len" :method)
-  ("fn a() {}\n\n«impl fmt::Display¦ for Point {\n    fn b() {}\n}\n»" "Point" :impl))
+  ("fn a() {}\n\n«impl fmt::Display¦ for Point {\n    fn b() {}\n}\n»" "Point" :impl)
+  ("//! Says;¦ and does.\n\nuse std::fmt;\n\nfn a() {\n    1\n}\n" nil nil)
+  ("use std::fmt;¦\n\nfn a() {\n    1\n}\n" nil nil)
+  ("fn b() {}\n\n#[doc(hidden)]\npub mod c;¦\n\nfn a() {\n    1\n}\n" nil nil)
+  ("/// One.\nstatic A: [u8; 2] = [1, 2];¦\n\nfn a() {\n    1\n}\n" nil nil)
+  ("«type A = Vec<u8>;¦\n»\nfn a() {\n    1\n}\n" "A" :type)
+  ("«/// Two.\npub(crate) struct Pair(u8, u8);¦\n»\nfn a() {\n    1\n}\n" "Pair" :struct)
+  ("«fn a(b: [u8; 2]) -> [u8; 2] {\n    b¦\n}\n»" "a" :function))
 
 (contexture-defun-tests--table python "a.py"
     (python-mode python-ts-mode fundamental-mode)
