@@ -93,6 +93,11 @@ const CLEAR_MARGIN: usize = 2;
 /// is beside it.
 const LONG: usize = 2;
 
+/// Maximum number of lines, blank ones aside, of a text that is found again after edits: each of them is
+/// compared with each line of its place. A longer text is found if it only moved.
+const MOST_LINES: usize = 4_000;
+
+const TOO_LONG: &str = "it has changed, and is too long to be compared line by line";
 const SEVERAL: &str = "its text is in the file more than once";
 const COPY: &str = "its text was in the file more than once, and the one left may be a copy";
 const STRAY: &str =
@@ -156,7 +161,11 @@ pub(super) fn locate(wanted: &WantedText<'_>, file: &Searched) -> TextMatch {
     let around = wanted.anchor.cloned().unwrap_or_default();
     let (symbol, matched) = (wanted.symbol, OnceCell::new());
     let looked = Looked { item: &item, file: file.bare(), around: &around, symbol, matched };
-    match whole(&looked).unwrap_or_else(|| align::edited(&looked)) {
+    let found = match item.len() > MOST_LINES {
+        true => only_moved(&looked),
+        false => whole(&looked).unwrap_or_else(|| align::edited(&looked)),
+    };
+    match found {
         Ok(at) => looked.place(at, wanted, &file.text),
         Err(reason) => TextMatch::Unsure(reason),
     }
@@ -205,6 +214,16 @@ fn whole(looked: &Looked<'_>) -> Option<Result<Range<usize>, &'static str>> {
         Err(_) if align::is_stray(looked, &place) => Err(STRAY),
         Err(_) => Ok(place),
     })
+}
+
+/// Finds a long text that was not edited, and occurred only once.
+fn only_moved(looked: &Looked<'_>) -> Result<Range<usize>, &'static str> {
+    match &looked.file.copies(looked.item)[..] {
+        [] => Err(TOO_LONG),
+        [place] if looked.around.copies <= 1 => Ok(place.clone()),
+        [_] => Err(COPY),
+        _ => Err(SEVERAL),
+    }
 }
 
 /// Returns the only copy that has the whole rest of the file, as it was, on one side, if the old

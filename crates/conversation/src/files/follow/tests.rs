@@ -234,3 +234,23 @@ fn a_definition_that_was_edited_with_its_neighbours_is_the_block_under_its_first
     let place = super::locate(&wanted, &Searched::new(now, "python"));
     assert_eq!(place, TextMatch::At { start: 5, end: 8, found: Found::Edited });
 }
+
+/// That this ends is what it checks: compared line by line, these texts take hours.
+#[test]
+fn a_long_text_is_found_only_where_it_moved() {
+    let many = 10 * MOST_LINES;
+    let numbered: Vec<String> = (0..many).map(|at| format!("line {at}\n")).collect();
+    let reversed: String = numbered.iter().rev().map(String::as_str).collect();
+    let equal = "x\n".repeat(many);
+    for text in [numbered.concat(), equal.clone()] {
+        let (file, range) = (format!("head\n{text}tail\n"), (2, many as u64 + 1));
+        let around = super::anchor(&Searched::new(&file, ""), range);
+        let wanted = WantedText { text: &text, range, anchor: around.as_ref(), symbol: None };
+        let moved = TextMatch::At { start: 3, end: many as u64 + 2, found: Found::Moved };
+        assert_eq!(locate(&wanted, &format!("new\n{file}")), moved);
+        assert_eq!(locate(&wanted, &format!("{reversed}y\n")), TextMatch::Unsure(TOO_LONG));
+        let longer = locate(&wanted, &format!("{equal}y\n{equal}{equal}"));
+        let why = if text == equal { SEVERAL } else { TOO_LONG };
+        assert_eq!(longer, TextMatch::Unsure(why));
+    }
+}
