@@ -187,7 +187,7 @@ PROCESS is the number of the agent's process."
 
 (ert-deftest contexture-sessions-asks-for-all-that-it-reads ()
   (with-temp-buffer
-    (insert-file-contents (expand-file-name "elisp/contexture-sessions.el" contexture-test-root))
+    (insert-file-contents (locate-library "contexture-sessions.el" t))
     (let ((read 0))
       (while (re-search-forward "(plist-get session :\\([a-z-]+\\))" nil t)
         (cl-incf read)

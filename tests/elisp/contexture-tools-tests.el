@@ -408,7 +408,7 @@ LEAD is the regexp for what begins a definition."
 (ert-deftest contexture-tools-that-read-say-why-they-run-nothing ()
   (contexture-tools--complete "lisp_look")
   (with-temp-buffer
-    (insert-file-contents (expand-file-name "elisp/contexture-tools.el" contexture-test-root))
+    (insert-file-contents (locate-library "contexture-tools.el" t))
     (let ((names (cl-loop for tool in contexture-tools--defined
                           for function = (contexture-tools--tool-function tool)
                           when (eq (contexture-tools--tool-effect tool) :reads)
@@ -426,7 +426,7 @@ LEAD is the regexp for what begins a definition."
 
 (ert-deftest contexture-tools-lisp-that-read-say-why-they-run-nothing ()
   (with-temp-buffer
-    (insert-file-contents (expand-file-name "elisp/contexture-tools.lisp" contexture-test-root))
+    (insert-file-contents (locate-library "contexture-tools.lisp" t))
     (lisp-data-mode)
     ;; What LOOK calls, of the functions that only it calls.
     (search-forward "\n;;; Looking up")
