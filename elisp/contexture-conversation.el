@@ -463,23 +463,27 @@ It may also fail later; see `contexture-conversation--running'."
     (contexture-conversation-retry)))
 
 (defun contexture-conversation--do-stats (_)
-  "Show how full the model's window is."
-  (contexture-conversation--request-stats
-   (lambda (stats)
-     (setq contexture-conversation--stats stats)
-     (contexture-conversation--draw-header)
-     (contexture-conversation--note
-      (format
-       "%s sent with %s of %d (%.1f %%), %s in the log, %s; %d left out, \
+  "Show how full the model's window is, with the numbers of the header line."
+  (contexture-conversation--request
+   'count-window (contexture-conversation--count-params)
+   (lambda (count)
+     (contexture-conversation--request-stats
+      (lambda (stats)
+        (setq contexture-conversation--stats stats)
+        (contexture-conversation--draw-header)
+        (let ((tokens (plist-get count :tokens))
+              (limit (plist-get count :max-tokens)))
+          (contexture-conversation--note
+           (format
+            "%s sent with %s of %d (%.1f %%), %s in the log, %s; %d left out, \
 %d shortened, %d pinned"
-       (contexture--count (or (plist-get stats :items) 0) "message")
-       (contexture--count (or (plist-get stats :tokens) 0) "token")
-       (or (plist-get stats :limit) 0)
-       (or (plist-get stats :utilization-percent) 0.0)
-       (or (plist-get stats :log) 0)
-       (contexture--count (or (plist-get stats :turns) 0) "turn")
-       (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
-       (or (plist-get stats :pinned) 0))))))
+            (contexture--count (plist-get (plist-get count :messages) :sent) "message")
+            (contexture--count tokens "token")
+            limit (/ (* 100.0 tokens) (max 1 limit))
+            (or (plist-get stats :log) 0)
+            (contexture--count (or (plist-get stats :turns) 0) "turn")
+            (or (plist-get stats :pruned) 0) (or (plist-get stats :summarized) 0)
+            (or (plist-get stats :pinned) 0)))))))))
 
 (defun contexture-conversation--do-notes (kind)
   "List the notes if KIND is \"list\"; else have notes of KIND taken, or none.

@@ -301,6 +301,20 @@
     (should (string-match-p "2 messages sent with [0-9]+ tokens of [0-9]+ ([0-9.]+ %)"
                             (contexture-conversation-test-shown)))))
 
+(ert-deftest contexture-conversation-command-stats-tells-what-the-header-tells ()
+  (contexture-conversation-test-with '(("A1"))
+    (contexture-request 'add-item (list :manager contexture-context :type "text"
+                                        :content "one two three"))
+    (contexture-conversation-test-send "Q1")
+    (cl-flet ((header () (contexture-count--text
+                          (plist-get contexture-conversation--session :id))))
+      (llm-ert-wait-for (string-search "2 of 2 messages sent" (header)))
+      (pcase (split-string (string-replace "," "" (header)))
+        (`(,tokens "of" ,limit . ,_)
+         (contexture-conversation-test-send "/stats")
+         (should (string-search (format "2 messages sent with %s tokens of %s (" tokens limit)
+                                (contexture-conversation-test-shown))))))))
+
 (ert-deftest contexture-conversation-command-back-takes-a-number ()
   (dolist (name '("1" "turn 1"))
     (contexture-conversation-test-with '(("A1") ("A2"))
