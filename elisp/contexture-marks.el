@@ -1454,8 +1454,12 @@ what was around ITEM, so that it takes no copy for it."
                        (placed
                         ;; A copy elsewhere is not the text, which was edited or deleted.
                         (let ((found (contexture-live--bounds text metadata)))
-                          (and found (= (line-number-at-pos (car found)) (car lines))
-                               found)))
+                          (cond ((and found (= (line-number-at-pos (car found)) (car lines)))
+                                 found)
+                                ;; Undo may bring back lines of the file, which are elsewhere here.
+                                ((and (buffer-modified-p) (null held) (thunk-force difference))
+                                 (contexture-live--bounds-edited
+                                  text metadata (thunk-force difference))))))
                        (t (contexture-live--bounds text metadata))))
          (place (if (consp bounds)
                     (and lines (list (car bounds) (cdr bounds)

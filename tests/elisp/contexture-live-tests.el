@@ -818,6 +818,31 @@ The last form of EDITS is what follows them."
     (insert "z")
     (contexture-test-only-item "a.txt")))
 
+(ert-deftest contexture-live-undo-of-an-extension-outlives-unsaved-edits ()
+  (pcase-dolist (`(,before ,after ,lines)
+                 '(("above\n" "" (4 5))     ; typed before the extension
+                   ("" "x" (3 4))          ; and after it
+                   ("" "above\n" (4 5))))
+    (contexture-live-tests--with-file
+      (contexture-live-tests--add 3 4)
+      (goto-char (point-min))
+      (insert before)
+      (contexture-test-settle)
+      (contexture-live-tests--add 1 4)
+      (goto-char (point-min))
+      (insert after)
+      (contexture-live--push)
+      (contexture-request 'undo '(:manager "a.txt"))
+      (contexture-test-settle)
+      (contexture-live-tests--check "third\nfourth\n" lines)
+      (goto-char (point-max))
+      (search-backward "fourth")
+      (insert "y")
+      (contexture-live-tests--check "third\nyfourth\n" lines)
+      (save-buffer)
+      (contexture-test-settle)
+      (contexture-live-tests--check "third\nyfourth\n" lines))))
+
 (ert-deftest contexture-live-items-that-are-joined-are-one ()
   (contexture-live-tests--with-file
     (contexture-live-tests--add 1 2)

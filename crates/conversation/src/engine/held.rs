@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::reach::Caller;
+use crate::context::change::{Change, SlotChange};
 use crate::context::item::{ANCHOR, Item, STALE, UNSAVED};
 use crate::ids::ItemId;
 
@@ -52,6 +53,22 @@ impl UnsavedBuffers {
         if is_own || !new.live || !(old.is_unsaved() && new.is_unsaved()) {
             self.note(new, caller);
         }
+    }
+
+    /// Lets no version stand for a text that `change` took back or brought back, since it was a
+    /// version of the replaced text. An editor keeps a text that was not saved, and is told.
+    pub(super) fn replace(&mut self, change: &Change) {
+        for SlotChange { before, after } in &change.slots {
+            if !change.is_following()
+                && let (Some(before), Some(after)) = (before, after)
+                && before.item.content != after.item.content
+                && let Some(versions) = self.0.get_mut(&after.item.id)
+            {
+                versions.retain(|_| after.item.live && after.item.is_unsaved());
+                versions.iter_mut().for_each(|it| it.item = Arc::clone(&after.item));
+            }
+        }
+        self.0.retain(|_, versions| !versions.is_empty());
     }
 
     /// Forgets a connection that has ended. Returns the items that it had in unsaved buffers.

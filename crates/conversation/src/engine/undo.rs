@@ -133,6 +133,7 @@ impl Engine {
         self.touched.push(manager.to_owned());
         self.manager(manager)?;
         self.store.take_back(manager, &inverse)?;
+        self.held.replace(&inverse);
         self.apply(manager, &inverse, Some(Way::Undo))
     }
 
@@ -229,6 +230,7 @@ impl Engine {
         }
         self.touched.push(manager.to_owned());
         self.store.redo(manager, &change)?;
+        self.held.replace(&change);
         match change.is_empty() {
             true => Ok(()),
             false => self.apply(manager, &change, Some(Way::Redo)),
