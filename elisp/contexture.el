@@ -2609,8 +2609,9 @@ server has the same lists.")
   "Ends that editors and people add to the names of copies.")
 
 (defconst contexture--secret-folders
-  '(".aws" ".azure" ".docker" ".git" ".gnupg" ".kube" ".password-store" ".ssh")
-  "Names of folders whose files hold secrets.")
+  '("*.git" ".aws" ".azure" ".docker" ".gnupg" ".kube" ".password-store" ".ssh")
+  "Globs for names of folders whose files hold secrets.
+A repository without a work tree is in a folder called NAME.git.")
 
 (defconst contexture--secret-regexp
   (mapconcat #'wildcard-to-regexp contexture--secret-names "\\|")
@@ -2625,7 +2626,10 @@ server has the same lists.")
   "Regexp for the names of copies.")
 
 (defconst contexture--secret-folder-regexp
-  (concat "\\(?:\\`\\|/\\)\\(?:" (mapconcat #'regexp-quote contexture--secret-folders "\\|") "\\)/")
+  (mapconcat (lambda (glob)
+               (concat "\\(?:\\`\\|/\\)"
+                       (string-replace "*" "[^/]*" (string-replace "." "\\." glob)) "/"))
+             contexture--secret-folders "\\|")
   "Regexp for the names of files in folders of secrets.")
 
 (defvar auth-sources)

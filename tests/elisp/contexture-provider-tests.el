@@ -343,7 +343,7 @@ An answer that is nil takes the default."
                  (should answers)
                  (or (pop answers) default)))
        (cl-letf (((symbol-function 'completing-read)
-                  (lambda (prompt table &optional _ match _ _ default)
+                  (lambda (prompt table &optional _ match _ _ default &rest _)
                     (let ((answer (ask prompt (or default ""))))
                       (when match (should (member answer (all-completions "" table))))
                       answer)))

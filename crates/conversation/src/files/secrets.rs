@@ -77,9 +77,10 @@ const NAMES: &[&str] = &[
 const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template"];
 /// Ends that editors and people add to the names of copies, which hold what the file holds.
 const COPIES: &[&str] = &["~", "#", ".bak", ".old", ".orig", ".save", ".swp"];
-/// Folders whose files hold secrets, in lower case. `.git/config` may have a token in an address.
+/// Folders whose files hold secrets, like [`NAMES`]. `.git/config` may have a token in an address, and
+/// so may the file `config` of a repository without a work tree, whose folder is called `NAME.git`.
 const FOLDERS: &[&str] =
-    &[".aws", ".azure", ".docker", ".git", ".gnupg", ".kube", ".password-store", ".ssh"];
+    &["*.git", ".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh"];
 
 /// Returns whether a file of this name usually holds secrets. `path` must have no links.
 pub fn holds_secrets(path: &Path) -> bool {
@@ -92,7 +93,7 @@ pub fn holds_secrets(path: &Path) -> bool {
         && NAMES.iter().any(|glob| fits(glob, name) || fits(glob, bare));
     let in_folder = || {
         let folders = path.ancestors().skip(1).filter_map(Path::file_name).map(lower);
-        folders.into_iter().any(|folder| FOLDERS.contains(&&*folder))
+        folders.into_iter().any(|folder| FOLDERS.iter().any(|glob| fits(glob, &folder)))
     };
     is_named || in_folder()
 }
