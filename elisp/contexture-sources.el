@@ -672,7 +672,11 @@ prefix argument, ALL, add all errors as one item."
   (interactive (list (contexture--own-prefix)))
   (require 'compile)
   (unless (compilation-buffer-p (current-buffer))
-    (user-error "This is not a compilation buffer"))
+    (contexture--user-error "This is not a compilation buffer; first go to the error in %s"
+                            (if (and (buffer-live-p next-error-last-buffer)
+                                     (compilation-buffer-p next-error-last-buffer))
+                                (buffer-name next-error-last-buffer)
+                              "that of M-x compile or M-x grep")))
   (contexture--widened
     ;; This looks at the folders that make says it enters.
     (contexture--inertly (compilation--ensure-parse (point-max)))

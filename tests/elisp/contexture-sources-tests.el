@@ -788,7 +788,14 @@ a.c:9:1: warning: unused\n"))))))
 (ert-deftest contexture-sources-compilation-needs-one ()
   (contexture-test-with-server
     (with-temp-buffer
-      (contexture-test-user-error "not a compilation buffer" (contexture-add-compilation)))
+      (setq next-error-last-buffer nil)
+      (contexture-test-user-error "not a compilation buffer; first go to the error in that of M-x compile"
+        (contexture-add-compilation))
+      (setq next-error-last-buffer (contexture-test-compilation #'compilation-mode "fine"))
+      (contexture-test-user-error
+          (concat "first go to the error in "
+                  (regexp-quote (buffer-name next-error-last-buffer)) "\\'")
+        (contexture-add-compilation)))
     (with-current-buffer (contexture-test-compilation #'compilation-mode "fine")
       (contexture-test-user-error "has no errors" (contexture-add-compilation t)))))
 
