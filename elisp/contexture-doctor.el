@@ -1683,7 +1683,8 @@ The managers with the newest items come first."
                               (plist-get (plist-get info :limits) :max-items)
                               "item")
                              contexture--max-items))
-      ("Contexts" . ,(format "%d with %s" (length managers)
+      ;; The server counts what covered items have, too, unlike the list.
+      ("Contexts" . ,(format "%d with %s, covered items included" (length managers)
                              (contexture--size (contexture--sum :count managers)
                                                (contexture--sum :tokens managers)))))))
 

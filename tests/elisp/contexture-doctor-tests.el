@@ -335,7 +335,7 @@
      (format "Process +%d, up " (contexture-ert-server-pid))
      "Connected +through a pipe; this Emacs started" "State +.*/state"
      "Limit +50 items; 1000 for projects, files, buffers and conversations\n"
-     "Contexts +2 with 2 items, 2 tokens" "1 of 50 +1 tokens  [ab]\n")))
+     "Contexts +2 with 2 items, 2 tokens, covered items included\n" "1 of 50 +1 tokens  [ab]\n")))
 
 (ert-deftest contexture-info-fits-in-80-columns ()
   (contexture-test-with-state
