@@ -416,3 +416,15 @@ fn chats_that_wait_for_a_place_keep_none_from_working() {
     client.send("cancel", &format!("(:id {waiting})"));
     assert_eq!(client.reply(waiting).unwrap_err().code, -32800);
 }
+
+#[test]
+fn an_answer_without_text_says_what_the_model_did_instead() {
+    let home = Home::new();
+    let call = "calls = [{ name = \"read_file\", arguments = '{\"path\": \"a\"}' }]";
+    let script = format!("[[answer]]\n{call}\n[[answer]]\ntext = \"\"\n");
+    let mut client = begin(&home, &script);
+    let why =
+        |client: &mut Client| text(&client.ok("chat", "(:content \"x\")")["ending"]).to_owned();
+    assert!(why(&mut client).contains("called a tool, but may call none; turn tools on"));
+    assert!(why(&mut client).contains("without any text; ask again"));
+}

@@ -137,6 +137,9 @@ impl ChatTurn {
         let ending = whole.stop.as_ref().and_then(Stop::ending).or_else(|| {
             let why = match (whole.text.trim().is_empty(), whole.reasoning.trim().is_empty()) {
                 (false, _) => return None,
+                _ if self.tools.is_empty() && !whole.calls.is_empty() => {
+                    "the model called a tool, but may call none; turn tools on, or ask again"
+                }
                 (true, true) => "the model answered without any text; ask again",
                 (true, false) => "the model ended within its reasoning; ask it to go on",
             };
