@@ -387,7 +387,9 @@ SETTINGS is a result of `configure-session', or nil, which yields nil."
   "Return the lines of SECTION of REPORT; ITEMS are those of the conversation."
   (let* ((name (plist-get section :section))
          (parts (if (eq name :context-items)
-                    (mapcar #'contexture-dashboard--item-part items)
+                    (mapcar #'contexture-dashboard--item-part
+                            ;; A covered item is sent as a part of another one.
+                            (cl-remove-if (lambda (item) (plist-get item :covered-by)) items))
                   (contexture-dashboard--parts name report)))
          (chosen (seq-take (cl-sort (copy-sequence parts) #'>
                                     :key (lambda (part) (plist-get part :before)))
@@ -502,7 +504,7 @@ It is \"\" if there are no notes and none are being taken."
   (let ((windows (reverse (plist-get stats :windows))))
     (if (null windows) ""
       (concat
-       (contexture-dashboard--heading "Last windows")
+       (contexture-dashboard--heading "Last windows" "in tokens")
        (propertize (format "  %-16s %9s %9s  %s\n" "Built" "Tokens" "Allowed" "Messages")
                    'face 'shadow)
        (mapconcat

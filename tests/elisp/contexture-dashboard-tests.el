@@ -186,6 +186,14 @@
                        "\\<\\(?:manager\\|capacity\\|origin\\|tiered\\|quality\\|phase\\|ledger\\|layer\\)"
                        nil t)))))))
 
+(ert-deftest contexture-dashboard-leaves-out-items-that-are-sent-in-others ()
+  (let ((text (contexture-dashboard--section
+               '(:section :context-items :before 30 :after 30) nil
+               '((:id "ctx-1" :metadata (:filename "/whole") :tokens 30)
+                 (:id "ctx-2" :metadata (:filename "/part") :tokens 7 :covered-by "ctx-1")))))
+    (should (string-search "/whole" text))
+    (should-not (string-search "/part" text))))
+
 (ert-deftest contexture-dashboard-shows-sections-and-items-of-the-last-window ()
   (contexture-dashboard-tests--with
     (contexture-dashboard-tests--fill "work" 20)
@@ -201,7 +209,8 @@
     (contexture-dashboard-tests--shows
      "  items +[0-9]+ +[0-9]+\n    /src/foo.el:3-4 +[0-9]+ +an item")
     (contexture-dashboard-tests--shows "  messages +[0-9]+ +[0-9]+\n    msg-")
-    (contexture-dashboard-tests--shows "Last windows\n  Built +Tokens +Allowed +Messages\n  [0-9]")
+    (contexture-dashboard-tests--shows
+     "Last windows  in tokens\n  Built +Tokens +Allowed +Messages\n  [0-9]")
     (contexture-dashboard-tests--shows "Items      1  [0-9]+ tokens, in the conversation's own")))
 
 (ert-deftest contexture-dashboard-of-1000-messages-is-quick ()
