@@ -19,7 +19,13 @@ fn calls() -> usize {
 const MOST_OPEN: usize = 12;
 /// Keys that the server remembers in any case, without those of calls that may be open.
 const REMEMBERED: usize = 10_000 - 2 * MOST_OPEN;
-const MANAGERS: usize = 12;
+/// So many managers that no item is evicted.
+const MANAGERS: usize = 24;
+/// The most items that a manager can have.
+const MOST_ITEMS: usize = 1_000;
+/// Number of calls after which the calls whose answers are lost are sent again: their keys must be
+/// remembered.
+const SENT_AGAIN: usize = 4_000;
 const SESSIONS: usize = 3;
 
 /// A keyed change, which may be sent any number of times.
@@ -192,6 +198,23 @@ impl Run {
         }
     }
 
+    /// Reads all answers, and sends the changes again whose answers are lost. Returns their number.
+    fn send_lost(&mut self, peers: &mut [Peer; 2]) -> usize {
+        for peer in &mut *peers {
+            while !peer.open.is_empty() {
+                self.receive(peer);
+            }
+        }
+        let is_lost = |it: &usize| self.changes[*it].answer.is_none();
+        let lost: Vec<usize> = (0..self.changes.len()).filter(is_lost).collect();
+        for number in &lost {
+            let Change { method, params, .. } = &self.changes[*number];
+            peers[0].send(method, params, Sent::Change(*number));
+            self.receive(&mut peers[0]);
+        }
+        lost.len()
+    }
+
     /// Checks that everything is there once, under the id that was answered.
     fn check(&self, client: &mut Client) {
         let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -235,7 +258,8 @@ fn no_call_is_made_twice_or_answered_with_another_s_answer() {
     let server = home.listening(&[]);
     let mut client = server.unix(Dialect::Native);
     for manager in 0..MANAGERS {
-        client.ok("configure-manager", &format!("(:manager \"m{manager}\" :max-items 1000)"));
+        client
+            .ok("configure-manager", &format!("(:manager \"m{manager}\" :max-items {MOST_ITEMS})"));
     }
     for session in 0..SESSIONS {
         client.ok("open-session", &format!("(:name \"s{session}\")"));
@@ -249,7 +273,8 @@ fn no_call_is_made_twice_or_answered_with_another_s_answer() {
         keyless_ids: Vec::new(),
         answered_twice: 0,
     };
-    for _ in 0..calls() {
+    let mut lost = 0;
+    for call in 1..=calls() {
         let peer = &mut peers[run.random.below(2)];
         run.send(peer);
         match run.random.below(100) {
@@ -260,19 +285,11 @@ fn no_call_is_made_twice_or_answered_with_another_s_answer() {
         while peer.open.len() > MOST_OPEN {
             run.receive(peer);
         }
-    }
-    for peer in &mut peers {
-        while !peer.open.is_empty() {
-            run.receive(peer);
+        if call % SENT_AGAIN == 0 {
+            lost += run.send_lost(&mut peers);
         }
     }
-    let lost: Vec<usize> =
-        (0..run.changes.len()).filter(|it| run.changes[*it].answer.is_none()).collect();
-    for number in &lost {
-        let Change { method, params, .. } = &run.changes[*number];
-        peers[0].send(method, params, Sent::Change(*number));
-        run.receive(&mut peers[0]);
-    }
+    lost += run.send_lost(&mut peers);
     run.check(&mut client);
-    assert!(run.answered_twice > 100 && lost.len() > 10, "{} {}", run.answered_twice, lost.len());
+    assert!(run.answered_twice > 100 && lost > 10, "{} {lost}", run.answered_twice);
 }
