@@ -1350,13 +1350,13 @@ Emacs finds it."))))
                 "\\b[0-9]+ bytes\\b"
                 (lambda (size)
                   (file-size-human-readable (string-to-number size) 'si " " "B"))
-                text t t)))
-    (replace-regexp-in-string "\\(?:\\`\\|[ (`]\\)\\(/[^ ,;]+\\)"
-                              (lambda (match)
-                                (save-match-data
-                                  (contexture--abbreviate
-                                   (string-trim-left match "[ (`]"))))
-                              sized t t 1)))
+                text t t))
+        (home (directory-file-name (expand-file-name "~"))))
+    ;; The name of the home folder may have spaces, which end no name then.
+    (if (equal home "/") sized
+      (replace-regexp-in-string
+       (concat "\\(\\`\\|[ (`]\\)" (regexp-quote home) "\\([/ ,;)]\\|\\'\\)")
+       "\\1~\\2" sized t))))
 
 ;;;; The state folder
 

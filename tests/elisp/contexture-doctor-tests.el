@@ -103,7 +103,7 @@
   (contexture-doctor-test-with-program
       (contexture-doctor-test-script
        "[ $1 = --version ] && echo contexture 7.0.1 && exit"
-       (format "exec %s \"$@\"" contexture-test-binary))
+       (format "exec %s \"$@\"" (shell-quote-argument contexture-test-binary)))
     (contexture-doctor-test-says
      (contexture-doctor-test-run)
      "1 warning" "warn  .* is version 7.0.1, newer than the package" "Update"
@@ -458,15 +458,17 @@
 ;;;; Sizes and names
 
 (ert-deftest contexture-doctor-shortens-sizes-and-names-of-the-program ()
-  (let ((home (directory-file-name (expand-file-name "~/"))))
-    (should
-     (equal (contexture-doctor--judge-itself
-             0 (format "{\"findings\":[{\"ok\":true,\"text\":\"the state is kept in %s/state\"},\
-{\"ok\":true,\"text\":\"all 2 backups take 3200000 bytes\"},\
-{\"ok\":false,\"text\":\"(%s/a b) is 0 bytes\"}],\
-\"server\":{\"ok\":true,\"text\":\"a server is running\"}}\n" home home))
-            '((ok "the state is kept in ~/state") (ok "all 2 backups take 3.2 MB")
-              (fail "(~/a b) is 0 B"))))))
+  (dolist (home '("/home/a" "/home/a b"))
+    (with-environment-variables (("HOME" home))
+      (should
+       (equal (contexture-doctor--judge-itself
+               0 (format "{\"findings\":[{\"ok\":true,\"text\":\"the state is kept in %s/state\"},\
+{\"ok\":true,\"text\":\"all 2 backups take 3200000 bytes, beside %sbc\"},\
+{\"ok\":false,\"text\":\"(%s/a b) is 0 bytes, not in %s\"}],\
+\"server\":{\"ok\":true,\"text\":\"a server is running\"}}\n" home home home home))
+              `((ok "the state is kept in ~/state")
+                (ok ,(format "all 2 backups take 3.2 MB, beside %sbc" home))
+                (fail "(~/a b) is 0 B, not in ~")))))))
 
 ;;;; A busy machine
 
