@@ -136,6 +136,9 @@ It is in no archive that is always there, so it may be missing."
   (setq command-line-args-left nil
         load-prefer-newer t)
   (push directory load-path)
+  ;; What the package loads into Lisp images belongs to it.
+  (dolist (file (directory-files directory t "\\.lisp\\'"))
+    (copy-file file (file-name-as-directory folder) t t))
   ;; llm-ert needs none of the other files, so it is compiled without them.
   (check-compile (cl-remove-if-not #'check-kit-p files) folder)
   (check-compile (cl-remove-if #'check-kit-p files) folder)

@@ -426,7 +426,7 @@ LEAD is the regexp for what begins a definition."
 
 (ert-deftest contexture-tools-lisp-that-read-say-why-they-run-nothing ()
   (with-temp-buffer
-    (insert-file-contents (locate-library "contexture-tools.lisp" t))
+    (insert-file-contents contexture-tools-lisp--source)
     (lisp-data-mode)
     ;; What LOOK calls, of the functions that only it calls.
     (search-forward "\n;;; Looking up")
