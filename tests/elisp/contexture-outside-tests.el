@@ -512,6 +512,7 @@ Those that take their names from the one place are left out."
      (contexture-doctor--no-program file-directory-p file-exists-p)
      (contexture-doctor--judge-folder expand-file-name file-accessible-directory-p file-attributes file-directory-p file-modes file-writable-p)
      (contexture-doctor--judge-socket file-attributes file-readable-p file-writable-p)
+     (contexture-doctor--readable directory-file-name expand-file-name)
      (contexture-setup--run call-process expand-file-name)
      (contexture-files--git locate-dominating-file)
      (contexture-files--start make-process)
