@@ -348,7 +348,7 @@ An answer that is nil takes the default."
                       (when match (should (member answer (all-completions "" table))))
                       answer)))
                  ((symbol-function 'read-string)
-                  (lambda (prompt &optional _ _ default) (ask prompt (or default ""))))
+                  (lambda (prompt &optional _ _ default &rest _) (ask prompt (or default ""))))
                  ((symbol-function 'read-number)
                   (lambda (prompt &optional default) (ask prompt default)))
                  ((symbol-function 'read-file-name) (lambda (prompt &rest _) (ask prompt "")))
