@@ -2626,10 +2626,10 @@ A repository without a work tree is in a folder called NAME.git.")
   "Regexp for the names of copies.")
 
 (defconst contexture--secret-folder-regexp
-  (mapconcat (lambda (glob)
-               (concat "\\(?:\\`\\|/\\)"
-                       (string-replace "*" "[^/]*" (string-replace "." "\\." glob)) "/"))
-             contexture--secret-folders "\\|")
+  (concat "\\(?:\\`\\|/\\)\\(?:"
+          (string-replace "\\*" "[^/]*"
+                          (mapconcat #'regexp-quote contexture--secret-folders "\\|"))
+          "\\)/")
   "Regexp for the names of files in folders of secrets.")
 
 (defvar auth-sources)
