@@ -93,8 +93,8 @@ const CLEAR_MARGIN: usize = 2;
 /// is beside it.
 const LONG: usize = 2;
 
-/// Maximum number of lines, blank ones aside, of a text that is found again after edits: each of them is
-/// compared with each line of its place. A longer text is found if it only moved.
+/// Maximum number of lines, blank ones aside, of a text that is found again after edits. Each line is
+/// compared with each line of the text's place. A longer text is found if it only moved.
 const MOST_LINES: usize = 4_000;
 
 const TOO_LONG: &str = "it has changed, and is too long to be compared line by line";

@@ -37,6 +37,7 @@ mod specstory;
 mod time;
 mod tree;
 
+use std::cell::Cell;
 use std::io::{self, BufRead, Seek};
 
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,28 @@ pub const LARGEST_MESSAGE: usize = 4 << 20;
 /// Without it, a text of parts that are never closed would be read as often as it has lines.
 const MOST_AHEAD: usize = 1_000_000;
 const AHEAD_PER_LINE: usize = 100;
+
+/// Number of lines that may still be looked at before they are read.
+struct LinesAhead(Cell<usize>);
+
+impl LinesAhead {
+    /// Returns the number for a text of so many lines.
+    fn of(lines: usize) -> Self {
+        Self(Cell::new(MOST_AHEAD + AHEAD_PER_LINE * lines))
+    }
+
+    /// Returns whether one more line may be looked at, and counts it.
+    fn take(&self) -> bool {
+        let left = self.0.get().checked_sub(1);
+        left.inspect(|left| self.0.set(*left)).is_some()
+    }
+
+    /// Returns whether no further line may be looked at.
+    fn is_spent(&self) -> bool {
+        self.0.get() == 0
+    }
+}
+
 /// Number of lines after which reading fails if the format is still unknown.
 pub const MOST_UNKNOWN_LINES: u64 = 1000;
 /// Maximum length, in characters, of a title, of a first question, and of a kind in the report;

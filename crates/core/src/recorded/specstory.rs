@@ -7,15 +7,14 @@
 
 mod block;
 
-use std::cell::Cell;
 use std::mem::take;
 use std::ops::Range;
 
+use super::LinesAhead;
 use super::gathered::{CalledAndAnswered, Gathered};
 use super::json::join;
 use super::report::{REASONING, clipped};
 use super::time::{seconds, seconds_in_title};
-use super::{AHEAD_PER_LINE, MOST_AHEAD};
 
 /// Adds the messages of a whole recording. `file_time` is the time in the name of its file.
 pub(super) fn read(lines: &[String], file_time: Option<i64>, into: &mut Gathered) {
@@ -57,8 +56,7 @@ struct SpecstoryDocument<'a> {
     /// True if uses of tools are marked as such. Early versions show a command only as a fence of its
     /// own between rules.
     has_marks: bool,
-    /// Number of lines that may still be looked at ahead of where they are read.
-    left: Cell<usize>,
+    ahead: LinesAhead,
 }
 
 /// A part of a turn.
@@ -71,8 +69,8 @@ enum SpecstoryPart {
 impl<'a> SpecstoryDocument<'a> {
     fn new(lines: Vec<&'a str>) -> Self {
         let has_marks = lines.iter().any(|line| block::is_marked(line));
-        let left = Cell::new(MOST_AHEAD + AHEAD_PER_LINE * lines.len());
-        Self { lines, last: None, is_dated: false, has_marks, left }
+        let ahead = LinesAhead::of(lines.len());
+        Self { lines, last: None, is_dated: false, has_marks, ahead }
     }
 
     fn read(mut self, file_time: Option<i64>, into: &mut Gathered) {
@@ -212,13 +210,9 @@ impl<'a> SpecstoryDocument<'a> {
         shown(end).is_none_or(is_over).then_some(end)
     }
 
-    /// Returns the numbers of lines that are looked at before they are read, as long as not too many
-    /// were: what each line opens may never be closed.
+    /// Returns the numbers of lines to look at before they are read, as long as not too many were.
     fn ahead(&self, lines: Range<usize>) -> impl Iterator<Item = usize> {
-        lines.take_while(|_| {
-            let left = self.left.get().checked_sub(1);
-            left.inspect(|left| self.left.set(*left)).is_some()
-        })
+        lines.take_while(|_| self.ahead.take())
     }
 
     /// Returns the line that closes the fence which a line opens; `None` if a turn begins before.
@@ -233,7 +227,7 @@ impl<'a> SpecstoryDocument<'a> {
     fn thought(&self, at: usize, text: &mut SpecstoryText) -> (Option<SpecstoryPart>, usize) {
         let mut lines = self.ahead(at + 1..self.lines.len());
         let end = lines.find(|next| self.turn_at(*next, true).is_some());
-        let end = end.unwrap_or(if self.left.get() == 0 { at + 1 } else { self.lines.len() });
+        let end = end.unwrap_or(if self.ahead.is_spent() { at + 1 } else { self.lines.len() });
         let last = (at..end).find(|at| self.lines[*at].contains("</think>"));
         let next = last.map_or(end, |last| last + 1);
         let is_blank = match last {

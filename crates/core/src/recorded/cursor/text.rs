@@ -4,11 +4,9 @@
 //! Nothing is escaped, and only the first line of an argument is indented. A part ends at the next
 //! mark, or at a heading where the layout allows one.
 
-use std::cell::Cell;
-
+use super::super::LinesAhead;
 use super::super::gathered::{CalledAndAnswered, Gathered, MOST_WAITING};
 use super::super::report::REASONING;
-use super::super::{AHEAD_PER_LINE, MOST_AHEAD};
 use super::user;
 
 /// Lines that begin a turn. Some versions call the agent `A`.
@@ -83,13 +81,13 @@ struct Transcript<'a> {
     /// Heading of the agent's turns.
     agent: &'static str,
     /// Number of lines that fences may still hide: what each opens may never be closed.
-    hidden: Cell<usize>,
+    hidden: LinesAhead,
 }
 
 /// Adds what a transcript as text says to `into`.
 pub(in super::super) fn read_text(lines: &[String], into: &mut Gathered) {
     let has_long = lines.iter().any(|line| line.trim_end() == AGENT[0]);
-    let hidden = Cell::new(MOST_AHEAD + AHEAD_PER_LINE * lines.len());
+    let hidden = LinesAhead::of(lines.len());
     let transcript = Transcript { lines, agent: AGENT[usize::from(!has_long)], hidden };
     let (mut at, mut time) = (0, None);
     while at < lines.len() {
@@ -129,10 +127,7 @@ impl Transcript<'_> {
                 return at;
             }
             is_code ^= line.trim_start().starts_with("```");
-            if is_code {
-                let left = self.hidden.get().checked_sub(1);
-                is_code = left.inspect(|left| self.hidden.set(*left)).is_some();
-            }
+            is_code = is_code && self.hidden.take();
         }
         // A fence that nothing closes hides nothing.
         let hidden =
